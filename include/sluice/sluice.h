@@ -1,0 +1,183 @@
+/* Sluice C ABI: depthwise and few-channel grouped convolutions for inference runtimes.
+ *
+ * Everything is thread-safe unless it says otherwise. No function throws, aborts or writes to stderr. Structs that may
+ * grow carry their size first: set `size = sizeof(struct)` (the SLUICE_*_INIT macros do), and fields a caller does not
+ * know keep their defaults. Tensors are the caller's: plain device pointers with dtype, dims and strides in elements;
+ * Sluice writes the result and nothing else.
+ */
+#ifndef SLUICE_H
+#define SLUICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define SLUICE_API
+#else
+#define SLUICE_API __attribute__((visibility("default")))
+#endif
+
+#define SLUICE_VERSION_MAJOR 0
+#define SLUICE_VERSION_MINOR 1
+#define SLUICE_VERSION_PATCH 0
+
+typedef enum sluice_status {
+  SLUICE_OK = 0,
+  SLUICE_KEPT = 1,         /* not an error: run your own convolution; sluice_last_error() gives the reason */
+  SLUICE_NOT_PREPARED = 2, /* the stream is capturing and this call was never prepared; the capture is still valid */
+  SLUICE_INVALID = 3,      /* bad argument; the message names the field, the value and what would be right */
+  SLUICE_UNSUPPORTED = 4,  /* REQUIRED call that no schedule can serve; the message names the call's signature */
+  SLUICE_OUT_OF_MEMORY = 5,
+  SLUICE_DEVICE_ERROR = 6,
+  SLUICE_COMPILE_ERROR = 7,
+  SLUICE_WRONG_RESULT = 8,
+  SLUICE_ENVIRONMENT = 9,
+  SLUICE_NOT_FOUND = 10,
+  SLUICE_PINNED_MISS = 11,
+  SLUICE_INTERNAL = 12
+} sluice_status;
+
+typedef enum sluice_dtype { SLUICE_F32 = 0, SLUICE_F16 = 1, SLUICE_BF16 = 2 } sluice_dtype;
+typedef enum sluice_layout { SLUICE_NCHW = 0, SLUICE_NHWC = 1 } sluice_layout;
+typedef enum sluice_weight_layout { SLUICE_OIHW = 0, SLUICE_OHWI = 1 } sluice_weight_layout;
+typedef enum sluice_activation {
+  SLUICE_ACT_NONE = 0,
+  SLUICE_ACT_RELU = 1,
+  SLUICE_ACT_CLIP = 2,
+  SLUICE_ACT_SILU = 3,
+  SLUICE_ACT_HARD_SWISH = 4,
+  SLUICE_ACT_GELU_ERF = 5,
+  SLUICE_ACT_GELU_TANH = 6,
+  SLUICE_ACT_LEAKY_RELU = 7
+} sluice_activation;
+typedef enum sluice_policy {
+  SLUICE_FIRST_USE = 0,  /* tune on the first call of a shape (default) */
+  SLUICE_IMMEDIATE = 1,  /* table or heuristic, no timing */
+  SLUICE_BACKGROUND = 2, /* the base kernel at once; tune on another thread and stream; swap atomically */
+  SLUICE_PINNED = 3,     /* only decisions of the given table; a miss fails closed */
+  SLUICE_OFF = 4         /* every call is kept */
+} sluice_policy;
+typedef enum sluice_log_level {
+  SLUICE_DEBUG = 0,
+  SLUICE_INFO = 1,
+  SLUICE_WARNING = 2,
+  SLUICE_ERROR = 3
+} sluice_log_level;
+
+typedef struct sluice_context sluice_context;
+typedef struct sluice_plan sluice_plan;
+
+/* Called from any thread, tuning threads included; must not call back into Sluice. */
+typedef void (*sluice_log_callback)(sluice_log_level level, const char* message, void* user);
+
+typedef struct sluice_options {
+  size_t size;
+  const char*
+      device;     /* "cuda", "cuda:1", "host"; NULL = "cuda:0". Never picked by itself: a missing device is an error */
+  int32_t policy; /* sluice_policy, or -1: SLUICE_POLICY from the environment, else first use */
+  const char* cache_dir;       /* NULL: SLUICE_CACHE_DIR, else the user's cache directory; "off" = no store */
+  const char* routing_table;   /* file or folder; NULL: SLUICE_ROUTING_TABLE, else shipped */
+  const char* decision_table;  /* file; for SLUICE_PINNED; NULL: SLUICE_DECISION_TABLE */
+  int32_t force_take;          /* 1: take calls that routing would keep */
+  double tune_budget_ms;       /* 0: default */
+  uint64_t tune_scratch_bytes; /* 0: default */
+  int32_t tune_threads;        /* 0: default */
+  sluice_log_callback log;     /* NULL: silent */
+  void* log_user;
+  int32_t log_level; /* least level passed on; default SLUICE_WARNING */
+} sluice_options;
+#define SLUICE_OPTIONS_INIT \
+  { sizeof(sluice_options), NULL, -1, NULL, NULL, NULL, 0, 0.0, 0, 0, NULL, NULL, SLUICE_WARNING }
+
+/* A tensor view. dims and strides in logical order (n, c, h, w) or (k, c/groups, r, s), whatever the layout; strides in
+ * elements. ndim is 4, or 3 for conv1d (n, c, w), or 1 for a bias. strides NULL = packed in the stated layout. Not
+ * owned. */
+typedef struct sluice_tensor {
+  void* data;
+  int32_t dtype;
+  int32_t ndim;
+  const int64_t* dims;
+  const int64_t* strides;
+} sluice_tensor;
+
+/* One call. */
+typedef struct sluice_conv2d_args {
+  size_t size;
+  sluice_tensor x, w, y;
+  sluice_tensor bias; /* data NULL and ndim 0 = none; dtype x's or F32; [k] */
+  sluice_tensor
+      z; /* residual of y's shape, dtype and layout, added before the activation; may be y itself; none as for bias */
+  int32_t layout; /* sluice_layout of x, y, z: stated, never guessed from strides */
+  int32_t weight_layout;
+  int64_t groups;
+  int64_t stride[2];   /* h, w; for ndim 3 only [1] counts */
+  int64_t pad[4];      /* top, left, bottom, right; bottom and right must agree with y's dims (up to stride slack) */
+  int64_t dilation[2]; /* 1 = dense */
+  int32_t activation;
+  float alpha, beta;
+  int32_t regular; /* 1: your own convolution can run this call (OPTIONAL); 0: it cannot (REQUIRED) */
+} sluice_conv2d_args;
+#define SLUICE_CONV2D_ARGS_INIT                                                                                     \
+  {                                                                                                                 \
+    sizeof(sluice_conv2d_args), {0}, {0}, {0}, {0}, {0}, SLUICE_NCHW, SLUICE_OIHW, 1, {1, 1}, {0, 0, 0, 0}, {1, 1}, \
+        SLUICE_ACT_NONE, 0.0f, 0.0f, 1                                                                              \
+  }
+
+typedef struct sluice_counters {
+  size_t size;
+  uint64_t compiles, binary_hits, decision_hits, tunings, launches, kept, fallbacks, plan_hits, plan_misses;
+} sluice_counters;
+#define SLUICE_COUNTERS_INIT \
+  { sizeof(sluice_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* Run-time version, 10000 * major + 100 * minor + patch, and as text ("0.1.0"). */
+SLUICE_API int32_t sluice_version(void);
+SLUICE_API const char* sluice_version_string(void);
+
+/* This thread's last non-OK outcome (kept included), as text; never NULL; valid until this thread's next call. */
+SLUICE_API const char* sluice_last_error(void);
+SLUICE_API const char* sluice_status_name(sluice_status status);
+
+/* options NULL = defaults. *context is NULL on failure. */
+SLUICE_API sluice_status sluice_context_create(const sluice_options* options, sluice_context** context);
+/* Joins background tuning. No call of this context may be under way and no plan of it may be used after. NULL is
+ * allowed. */
+SLUICE_API void sluice_context_destroy(sluice_context* context);
+
+/* Look up and run, asynchronously on `stream` (a CUstream / cudaStream_t of the context's device; NULL = legacy default
+ * stream). OK: y will hold the result. KEPT: nothing was launched. The first call of a shape may compile and tune, by
+ * policy. While `stream` captures: a known call launches, an unknown one is NOT_PREPARED. */
+SLUICE_API sluice_status sluice_conv2d(sluice_context* context, const sluice_conv2d_args* args, void* stream);
+
+/* Decide (compile, tune) without running. Tensor data may be NULL except for alignment: NULL data counts as 16-byte
+ * aligned. *plan is non-NULL for OK only. */
+SLUICE_API sluice_status sluice_prepare(sluice_context* context, const sluice_conv2d_args* args, void* stream,
+                                        sluice_plan** plan);
+/* Run a prepared plan: no look-up. Pointers must have at least the alignment the plan was prepared for; bias and z NULL
+ * where the plan has none. */
+SLUICE_API sluice_status sluice_plan_run(const sluice_plan* plan, const void* x, const void* w, const void* bias,
+                                         const void* z, void* y, void* stream);
+SLUICE_API void sluice_plan_destroy(sluice_plan* plan);
+
+/* The decision record of a call as JSON (free with sluice_string_free). dry = 1: neither compiles nor tunes. */
+SLUICE_API sluice_status sluice_explain(sluice_context* context, const sluice_conv2d_args* args, int32_t dry,
+                                        char** json);
+/* The same from a benchdnn descriptor with optional key=value tokens ("g144mb32ic144ih56oc144oh56kh3ph1 dt=f16
+ * tag=nhwc"). */
+SLUICE_API sluice_status sluice_explain_text(sluice_context* context, const char* problem, int32_t dry, char** json);
+SLUICE_API void sluice_string_free(char* string);
+
+SLUICE_API sluice_status sluice_get_counters(const sluice_context* context, sluice_counters* counters);
+/* Waits for background tunings. */
+SLUICE_API sluice_status sluice_wait_idle(sluice_context* context);
+/* Whether code of a minimum capability (10 * major + minor) runs on the context's device. */
+SLUICE_API int32_t sluice_device_supports(const sluice_context* context, int32_t min_capability);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

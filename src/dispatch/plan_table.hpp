@@ -1,0 +1,48 @@
+// The hot path's look-up: a bounded table of plans and "kept" answers. Readers take no lock, allocate nothing and never
+// wait.
+//
+// Open addressing over a fixed array of slots. A slot is a sequence counter and the entry's words, all relaxed atomics
+// (a seqlock that the thread sanitizer can follow); a reader that meets a writer takes the slow path. A full
+// neighbourhood replaces its oldest entry, so memory never grows.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "core/conv_problem.hpp"
+#include "device/device.hpp"
+
+namespace sl {
+
+/// What a look-up yields, by value. `kernel` lives as long as its context (modules are never unloaded before).
+struct PlanEntry {
+  enum class Kind : std::uint64_t { empty = 0, kept = 1, plan = 2 };
+  Kind kind = Kind::empty;
+  const Kernel* kernel = nullptr;
+  Geometry geometry;
+  SlParams params{};  ///< all but the five pointers
+};
+
+class PlanTable {
+ public:
+  explicit PlanTable(std::size_t capacity = 4096);  ///< rounded up to a power of two
+  ~PlanTable();
+  using Key = std::array<std::int64_t, ConvProblem::key_words>;
+
+  /// False on a miss.
+  bool find(const Key&, PlanEntry& out) const noexcept;
+  /// Publishes or replaces; serialised among writers. False if an equal key with a plan was there and was replaced.
+  bool publish(const Key&, const PlanEntry&);
+  std::size_t capacity() const;
+  std::size_t bytes() const;
+
+ private:
+  struct Slot;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sl

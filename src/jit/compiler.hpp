@@ -1,0 +1,65 @@
+// From a kernel specialisation to a Binary: NVRTC for cuda, the system's C++ compiler for host.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/digest.hpp"
+#include "core/log.hpp"
+#include "core/result.hpp"
+#include "device/device.hpp"
+
+namespace sl {
+
+/// One specialisation of one kernel template: `template <class Cfg> __device__ void NAME(const SlParams&)` in
+/// kernels/SOURCE. `constants` become `static constexpr` members of Cfg, in this order ("int R = 3"); `types` become
+/// using-declarations.
+struct KernelSpec {
+  std::string schedule;  ///< "dw_flat": the template's name, sl::dw_flat<Cfg>
+  std::string source;    ///< "dw_flat.cuh", relative to kernels/
+  std::vector<std::pair<std::string, std::int64_t>> constants;
+  int threads = 128;  ///< __launch_bounds__(threads, min_blocks)
+  int min_blocks = 1;
+
+  /// Canonical text of everything above: part of the binary key.
+  std::string canonical() const;
+  /// Kernel symbol, "sluice_dw_flat_<16 hex digits of the canonical text's digest>".
+  std::string entry() const;
+};
+
+/// The embedded kernel sources (kernels/**), by path relative to kernels/. Empty view where there is none.
+std::string_view kernel_source(std::string_view path);
+std::vector<std::string_view> kernel_source_paths();
+/// Digest of a source and every header it includes, transitively.
+Digest kernel_source_digest(std::string_view source);
+/// The translation unit: includes, one Cfg struct and one extern "C" kernel for each spec.
+std::string translation_unit(std::span<const KernelSpec>);
+
+/// Who compiles, cheaply: for NVRTC path, size and mtime of the library file, without opening it; for host the
+/// compiler's path, size, mtime, flags, CPU features. `version` is filled in only after the compiler was used.
+struct CompilerIdentity {
+  bool available = false;
+  std::string text;  ///< canonical; part of the binary key
+  std::string path;
+  std::string why_not;  ///< where it was looked for, if not available
+};
+
+class Compiler {
+ public:
+  virtual ~Compiler() = default;
+  virtual CompilerIdentity identity() const = 0;
+  /// The target for a device: "sm_90", or "compute_NN" (PTX of the newest arch the compiler knows) for a newer device.
+  virtual Result<std::string> arch_for(const DeviceInfo&) = 0;
+  /// Thread-safe. Results in the order of `specs`; up to `threads` at once (NVRTC) or several specs a translation unit
+  /// (host). A failure carries the program log, the options, the arch, the compiler's version and path.
+  virtual std::vector<Result<Binary>> compile(std::span<const KernelSpec> specs, const std::string& arch,
+                                              int threads) = 0;
+  /// Version string; opens the compiler where it must.
+  virtual Result<std::string> version() = 0;
+};
+
+}  // namespace sl

@@ -1,0 +1,94 @@
+// Preflight and the routing table: may Sluice serve a call, and is it worth it. Pure functions of values.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/conv_problem.hpp"
+#include "core/log.hpp"
+#include "core/result.hpp"
+#include "device/device_info.hpp"
+#include "schedules/schedule.hpp"
+
+namespace sl {
+
+/// Whether the caller's regular lowering can run the call; the caller states it.
+enum class Regular : std::uint8_t { yes, no };
+
+enum class Verdict : std::uint8_t { optional, required, unsupported };
+std::string_view name(Verdict);  ///< "OPTIONAL", "REQUIRED", "UNSUPPORTED"
+
+struct Preflight {
+  Verdict verdict = Verdict::unsupported;
+  std::string reason;  ///< for UNSUPPORTED: why no schedule can
+  CandidateSet set;
+};
+Preflight preflight(const ConvProblem&, const DeviceInfo&, Regular, std::span<const std::string> only = {},
+                    std::span<const std::string> disabled = {});
+
+/// A feature of a problem that a rule's threshold may name.
+/// cpg, multiplier, kernel_area, r, s, stride (max), dilation (max), n, c, k, h, w, outputs (n*k*p*q), plane (p*q),
+/// bytes, align, depthwise (0/1), dtype, layout (by name, sets).
+struct Threshold {
+  std::string feature;
+  std::optional<double> min, max;   ///< inclusive
+  std::vector<std::string> any_of;  ///< for dtype, layout
+};
+
+struct Evidence {
+  std::int64_t cases = 0;
+  double min_speedup = 0, median_speedup = 0;
+  std::string baseline;  ///< "cudnn 9.19"
+  std::string versions;  ///< driver, toolkit, library commit
+};
+
+struct Rule {
+  std::string name;
+  bool take = false;
+  std::vector<Threshold> when;         ///< all must hold
+  std::vector<std::string> schedules;  ///< candidates in order of preference; empty = all
+  std::optional<Evidence> evidence;    ///< required where take, except in the conservative default
+};
+
+struct Route {
+  bool take = false;
+  std::string rule;  ///< name of the rule, or "default: keep"
+  std::vector<std::string> schedules;
+  std::string table;  ///< origin: path or "embedded:nvidia-h200"
+};
+
+/// Rules for one device; first match wins, the default is keep.
+class RoutingTable {
+ public:
+  static Result<RoutingTable> from_json(std::string_view json, std::string_view origin);
+  Route decide(const ConvProblem&, const DeviceInfo&) const;
+  std::string to_json() const;
+  bool matches(const DeviceInfo&) const;  ///< by device name and capability as the file's "device" says
+  const std::string& origin() const { return origin_; }
+  const std::vector<Rule>& rules() const { return rules_; }
+  static RoutingTable take_everything(std::string origin);  ///< the host device's, and --force's
+
+ private:
+  std::string origin_, device_name_;
+  int capability_ = 0;
+  bool any_device_ = false;
+  std::vector<Rule> rules_;
+};
+
+/// User table (file, or a folder's *.json that matches) over the shipped one for the device over the conservative
+/// default. A broken user table is an error, never silently skipped. `searched` lists every place looked at, in order,
+/// with the outcome.
+struct TableChoice {
+  std::shared_ptr<const RoutingTable> table;
+  std::vector<std::string> searched;
+};
+Result<TableChoice> find_routing_table(const DeviceInfo&, const std::string& user_path, const Log&);
+
+double feature_value(const ConvProblem&, std::string_view feature);
+
+}  // namespace sl

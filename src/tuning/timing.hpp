@@ -1,0 +1,48 @@
+// The one timing core: the tuner, `sluice run`, `sluice bench` and Google Benchmark all call it.
+//
+// Protocol: graph replays that rotate over enough buffer sets to leave L2 (at least 4 x L2 bytes, at most 64 sets),
+// candidates interleaved (A B C A B C ...), median of the replays, spread as the 10th and 90th percentile.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/conv_problem.hpp"
+#include "core/result.hpp"
+#include "device/device.hpp"
+
+namespace sl {
+
+struct TimingOptions {
+  int rounds = 9;           ///< replays a candidate
+  double target_us = 1000;  ///< device time of one replay (calls a recording are chosen to reach it)
+  double deadline_us = 0;   ///< host time after which no further round starts; 0 = none
+  double abandon_factor =
+      3.0;  ///< a candidate whose first replay is this much slower than the best is not timed further; 0 = never
+};
+
+struct Samples {
+  std::vector<double> us;  ///< time of one call, a replay each
+  bool abandoned = false;
+  std::string error;  ///< why there are none
+  double median() const;
+  double percentile(double p) const;  ///< 0..1
+};
+
+/// Something to time: enqueues one call that uses buffer set `set` (0 <= set < sets).
+using Workload = std::function<Status(int set, Stream)>;
+
+/// Times all workloads interleaved on `stream`. One Samples a workload, in order; a workload that fails has an error
+/// and harms no other.
+std::vector<Samples> time_interleaved(Device&, Stream, const std::vector<Workload>&, int sets, const TimingOptions&);
+
+/// Relative noise of the measurement: how far apart two measurements of the same thing were (half the spread of the
+/// incumbent's replays over its median, at least 1 %).
+double noise_floor(const std::vector<Samples>&);
+
+/// How many buffer sets of `bytes_per_set` leave L2, within `scratch_bytes`: at least 1, at most 64.
+int rotating_sets(const DeviceInfo&, std::int64_t bytes_per_set, std::uint64_t scratch_bytes);
+
+}  // namespace sl
