@@ -68,6 +68,9 @@ class Device {
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
   virtual int ordinal() const = 0;
+  /// Version of the driver as text: provenance of decisions (a change of it is a weaker match). Empty where there is
+  /// none.
+  virtual std::string driver() const { return {}; }
 
   // ---- hot path: no lock, no allocation ----
   /// Launches asynchronously on `stream`. `params` is copied before return.
