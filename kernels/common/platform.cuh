@@ -1,0 +1,132 @@
+// What a kernel may use of the machine, spelled once for NVRTC and for the host device (-DSLUICE_HOST, g++ or clang++).
+// Kernels include this and nothing of a toolkit or of the standard library.
+//
+//   SL_DEVICE                      prefix of a device function (force-inlined on the GPU)
+//   SL_UNROLL                      before a loop with a compile-time trip count: unroll it (nothing on the host)
+//   thread_id() block_dim()        int, x only
+//   block_id() grid_dim()          long long, so that decoding a work item is 64-bit from the start
+//   SL_SHARED(T, name, count);     shared array at block scope, 16-byte aligned; use name[i] only: on the host it is a
+//                                  pointer. Starts as NaN bytes (0xff) on the host, and has redzones there
+//   SL_DYNAMIC_SHARED(T, name);    T* to the Geometry::dynamic_smem bytes, 128-byte aligned; redzones on the host
+//   barrier()                      all threads of the block that have not returned
+//   shuffle_down shuffle_xor ballot warp_sync
+//                                  all 32 lanes of a warp (those that returned excepted). The value of a lane that has
+//                                  returned is undefined: NaN on the host
+//   load_readonly(const V* p)      a 1, 2, 4, 8 or 16-byte V through the read-only path; p aligned to sizeof(V), memory
+//                                  that nobody writes during the kernel
+//   fma expf tanhf erff            fp32, at most 2 ulp; fma rounds once
+//   half_bits_to_float float_to_half_bits bfloat_bits_to_float float_to_bfloat_bits
+//                                  to nearest even, subnormals kept, overflow to infinity, NaN stays NaN
+//   floats_to_half2_bits(lo, hi)   two at once, lo in the low 16 bits; floats_to_bfloat2_bits the same
+//   float_bits(float) float_from_bits(unsigned)
+#ifndef SLUICE_KERNELS_PLATFORM_CUH
+#define SLUICE_KERNELS_PLATFORM_CUH
+
+#include "common/params.h"
+
+#ifdef SLUICE_HOST
+#include "common/platform_host.cuh"
+#else
+
+#define SL_DEVICE __device__ __forceinline__
+#define SL_UNROLL _Pragma("unroll")
+#define SL_SHARED(T, name, count) __shared__ __align__(16) T name[count]
+#define SL_DYNAMIC_SHARED(T, name)                                    \
+  extern __shared__ __align__(128) unsigned char sl_dynamic_shared[]; \
+  T* const name = reinterpret_cast<T*>(sl_dynamic_shared)
+
+// The kernel symbol ENTRY of sl::NAME<CFG>. Parameters stay in constant memory: __grid_constant__ lets their address be
+// taken without a copy to local memory.
+#define SL_KERNEL_ENTRY(ENTRY, NAME, CFG, MIN_BLOCKS)                                                                \
+  extern "C" __global__ void __launch_bounds__(CFG::THREADS, MIN_BLOCKS) ENTRY(const __grid_constant__ SlParams p) { \
+    sl::NAME<CFG>(p);                                                                                                \
+  }
+
+namespace sl {
+
+SL_DEVICE int thread_id() { return static_cast<int>(threadIdx.x); }
+SL_DEVICE int block_dim() { return static_cast<int>(blockDim.x); }
+SL_DEVICE long long block_id() { return static_cast<long long>(blockIdx.x); }
+SL_DEVICE long long grid_dim() { return static_cast<long long>(gridDim.x); }
+
+SL_DEVICE void barrier() { __syncthreads(); }
+SL_DEVICE void warp_sync() { __syncwarp(); }
+SL_DEVICE float shuffle_down(float v, int delta) {
+  return __shfl_down_sync(0xffffffffu, v, static_cast<unsigned>(delta));
+}
+SL_DEVICE float shuffle_xor(float v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
+SL_DEVICE unsigned ballot(bool predicate) { return __ballot_sync(0xffffffffu, predicate); }
+
+namespace detail {
+template <int Bytes>
+struct Raw;
+template <>
+struct Raw<1> {
+  using type = unsigned char;
+};
+template <>
+struct Raw<2> {
+  using type = unsigned short;
+};
+template <>
+struct Raw<4> {
+  using type = unsigned int;
+};
+template <>
+struct Raw<8> {
+  using type = uint2;
+};
+template <>
+struct Raw<16> {
+  using type = uint4;
+};
+}  // namespace detail
+
+template <class V>
+SL_DEVICE V load_readonly(const V* p) {
+  using Raw = typename detail::Raw<sizeof(V)>::type;
+  const Raw raw = __ldg(reinterpret_cast<const Raw*>(p));
+  V value;
+  memcpy(&value, &raw, sizeof(V));  // stays in registers
+  return value;
+}
+
+SL_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+SL_DEVICE float expf(float x) { return ::expf(x); }
+SL_DEVICE float tanhf(float x) { return ::tanhf(x); }
+SL_DEVICE float erff(float x) { return ::erff(x); }
+
+SL_DEVICE unsigned float_bits(float x) { return __float_as_uint(x); }
+SL_DEVICE float float_from_bits(unsigned bits) { return __uint_as_float(bits); }
+
+SL_DEVICE float half_bits_to_float(unsigned short bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+}
+SL_DEVICE unsigned short float_to_half_bits(float x) {
+  unsigned short bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+SL_DEVICE unsigned floats_to_half2_bits(float lo, float hi) {
+  unsigned bits;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(hi), "f"(lo));
+  return bits;
+}
+SL_DEVICE float bfloat_bits_to_float(unsigned short bits) { return float_from_bits(static_cast<unsigned>(bits) << 16); }
+SL_DEVICE unsigned short float_to_bfloat_bits(float x) {  // needs sm_80
+  unsigned short bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+SL_DEVICE unsigned floats_to_bfloat2_bits(float lo, float hi) {
+  unsigned bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(hi), "f"(lo));
+  return bits;
+}
+
+}  // namespace sl
+
+#endif  // SLUICE_HOST
+#endif
