@@ -1,0 +1,14 @@
+// The subcommands. Each prints its report on stdout, complaints on stderr, and returns the exit code.
+#pragma once
+
+#include "tuner/options.hpp"
+
+namespace sl::tool {
+
+int devices_command(const Options&);
+int run_command(const Options&);
+int explain_command(const Options&);
+int cache_command(const Options&);
+int env_command(const Options&);
+
+}  // namespace sl::tool

@@ -1,0 +1,110 @@
+// `sluice explain`: the decision record of one call; nothing is compiled, timed or run.
+#include <algorithm>
+#include <cstdio>
+
+#include "tuner/commands.hpp"
+#include "tuner/exit_code.hpp"
+#include "tuner/print.hpp"
+#include "tuner/record.hpp"
+
+namespace sl::tool {
+namespace {
+
+// The choice without timings: the first schedule that the route prefers and that can run, in its first configuration.
+void choose(Decision& d, const CandidateSet& set, const std::vector<std::string>& preferred) {
+  const Candidate* best = set.candidates.empty() ? nullptr : &set.candidates.front();
+  for (const auto& schedule : preferred) {
+    const auto found = std::find_if(set.candidates.begin(), set.candidates.end(),
+                                    [&](const Candidate& c) { return c.schedule->name == schedule; });
+    if (found == set.candidates.end()) continue;
+    best = &*found;
+    break;
+  }
+  if (best == nullptr) return;
+  d.schedule = std::string(best->schedule->name);
+  d.config = best->config.to_string();
+  d.origin = Origin::heuristic;
+  d.schedule_digest = best->schedule->digest();
+}
+
+// A device that is not here: preflight, routing and candidates are functions of its description alone.
+Result<Decision> decide(const ConvProblem& problem, const DeviceInfo& device, Regular regular, bool force,
+                        const Environment& environment, const Log& log) {
+  SL_ASSIGN(const auto tables, find_routing_table(device, environment.routing_table, log));
+  const auto only = forced(environment);
+  const auto pre = preflight(problem, device, regular, only, environment.disabled_schedules);
+  const auto route = tables.table->decide(problem, device);
+  Decision d;
+  d.problem = problem.to_string();
+  d.device = device.name;
+  d.verdict = pre.verdict;
+  d.reason = pre.reason;
+  d.searched = tables.searched;
+  d.rule = route.rule;
+  d.table = route.table;
+  d.candidate_set = pre.set.digest();
+  if (pre.verdict == Verdict::unsupported) {
+    d.route = regular == Regular::yes ? "keep" : "reject";
+    d.rule.clear();
+    d.table.clear();
+  } else {
+    d.route = route.take || force || pre.verdict == Verdict::required ? "take" : "keep";
+  }
+  if (d.route == "take") choose(d, pre.set, route.schedules);
+  complete(d, pre);
+  return d;
+}
+
+bool is_described(const std::string& device) {
+  const auto known = described_devices();
+  return std::find(known.begin(), known.end(), device) != known.end();
+}
+
+Error unknown_device(const std::string& device) {
+  std::string known;
+  for (const auto& stem : described_devices()) known += ", " + stem;
+  return {Code::invalid, "--device " + device + ": not a device; use cuda, cuda:N, host" + known};
+}
+
+Result<int> explain(const Options& options) {
+  Record record;
+  SL_ASSIGN(record.problem, problem_of(options));
+  record.regular = regular_of(options);
+  SL_ASSIGN(const auto environment, environment_of(options));
+  const Log log(stderr_sink(options.verbose), options.verbose ? LogLevel::debug : LogLevel::warning);
+
+  if (is_described(options.device)) {
+    SL_ASSIGN(record.device, described_device(options.device));
+    SL_ASSIGN(record.decision, decide(record.problem, record.device, record.regular, options.force, environment, log));
+  } else {
+    if (!options.device.empty() && !parse_device_name(options.device).ok()) return unknown_device(options.device);
+    SessionOptions asked;
+    asked.device = options.device;
+    asked.emulate = options.emulate;
+    asked.force = options.force;
+    SL_ASSIGN(asked.policy, policy_of(options));
+    SL_ASSIGN(const auto session, open_session(environment, asked, log));
+    record.device = session->device->info();
+    record.policy = name(session->options.policy);
+    SL_ASSIGN(record.decision, session->dispatcher->explain(record.problem, record.regular, true));
+    complete(record.decision, preflight(record.problem, record.device, record.regular, forced(environment),
+                                        environment.disabled_schedules));
+    record.counters = counters_of(*session);
+  }
+  std::fputs((options.json ? record_json(record) : record_text(record)).c_str(), stdout);
+  if (record.decision.route == "reject") {
+    return Error{Code::unsupported,
+                 record.problem.to_string() + " on " + record.device.name +
+                     ": no schedule can, and the caller's own convolution cannot either: " + record.decision.reason};
+  }
+  return exit_done;
+}
+
+}  // namespace
+
+int explain_command(const Options& options) {
+  const auto code = explain(options);
+  return code.ok() ? code.value() : fail(code.error());
+}
+
+}  // namespace sl::tool

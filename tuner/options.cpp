@@ -1,0 +1,187 @@
+#include "tuner/options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "tuner/exit_code.hpp"
+#include "tuner/print.hpp"
+
+namespace sl::tool {
+namespace {
+
+constexpr const char* about =
+    "Sluice: depthwise and few-channel grouped convolutions, compiled, tuned and cached at run time.";
+
+constexpr const char* footer = R"(
+A problem is a benchdnn convolution descriptor; what it leaves out follows (width = height, output and padding from
+each other, dilation counted from 0):
+  g144mb32ic144ih56oc144oh56kh3ph1     depthwise 3x3, 144 channels, batch 32
+  g32mb1ic128ih56oc128oh56kh3ph1       grouped, 4 channels a group
+  g64ic64ih1iw4096oc64oh1ow4094kh1kw3  conv1d is height 1
+
+Examples:
+  sluice run g144mb32ic144ih56oc144oh56kh3ph1 --dt f16 --tag nhwc --force
+  sluice run g32mb1ic32ih112oc32oh112kh3ph1 --device host --json
+  sluice explain g32mb1ic128ih56oc128oh56kh3ph1 --dt f16 --tag nhwc --device h200
+  sluice cache verify
+  sluice env                           what to attach to a bug report
+
+Exit codes: 0 done (also when the call is kept: its own convolution should run it), 2 wrong usage or bad input,
+3 the device cannot, 4 a result was wrong, 5 the environment (no driver, no compiler, no write access where it was
+demanded, damaged cache).
+Environment: SLUICE_* variables, listed by `sluice env`; NO_COLOR turns colour off.)";
+
+void add_json(CLI::App& app, Options& o) { app.add_flag("--json", o.json, "Print one JSON object on stdout"); }
+
+void add_files(CLI::App& app, Options& o) {
+  app.add_option("--cache-dir", o.cache_dir, "Root of both stores, or 'off' (else SLUICE_CACHE_DIR)")
+      ->type_name("DIR")
+      ->group("Files");
+  app.add_option("--routing-table", o.routing_table, "Routing table, or a folder of them (else SLUICE_ROUTING_TABLE)")
+      ->type_name("PATH")
+      ->group("Files");
+}
+
+void add_problem(CLI::App& app, Options& o) {
+  app.add_option("DESC", o.problem, "benchdnn descriptor, then optional key=value tokens")->required();
+  const auto choice = [&](const char* flag, std::string& to, const char* help, std::vector<std::string> values) {
+    app.add_option(flag, to, help)->check(CLI::IsMember(std::move(values)))->group("Problem");
+  };
+  choice("--dt", o.dtype, "Data type (default f32)", {"f32", "f16", "bf16"});
+  choice("--tag", o.tag, "Layout of x, y, z (default nchw)", {"nchw", "nhwc"});
+  choice("--wtag", o.weight_tag, "Layout of w (default oihw)", {"oihw", "ohwi"});
+  choice("--bias", o.bias, "Bias: none, of x's type, or f32 (default none)", {"none", "same", "f32"});
+  choice("--act", o.activation, "Activation (default none)",
+         {"none", "relu", "clip", "silu", "hard_swish", "gelu_erf", "gelu_tanh", "leaky_relu"});
+  app.add_option("--alpha", o.alpha, "Lower bound of clip, slope of leaky_relu")->type_name("X")->group("Problem");
+  app.add_option("--beta", o.beta, "Upper bound of clip")->type_name("X")->group("Problem");
+  app.add_flag("--residual", o.residual, "Add a tensor z before the activation")->group("Problem");
+  choice("--align", o.align, "Alignment of the tensors in bytes (default 16)", {"2", "4", "8", "16"});
+  choice("--regular", o.regular, "Whether the caller's own convolution can take the call (default yes)", {"yes", "no"});
+}
+
+void add_device(CLI::App& app, Options& o, const char* help) {
+  app.add_option("--device", o.device, help)->type_name("NAME")->group("Device");
+  app.add_option("--emulate", o.emulate, "Capability that the host device emulates, 90 = 9.0")
+      ->type_name("CAP")
+      ->check(CLI::Range(50, 999))
+      ->group("Device");
+  app.add_flag("--force", o.force, "Take the call where routing would keep it")->group("Device");
+  app.add_option("--policy", o.policy, "How a winner is found (default first_use)")
+      ->check(CLI::IsMember({"first_use", "immediate", "background", "pinned", "off"}))
+      ->group("Device");
+  app.add_option("--decision-table", o.decision_table, "Decisions for policy pinned (else SLUICE_DECISION_TABLE)")
+      ->type_name("FILE")
+      ->group("Files");
+}
+
+// Each leaf sets the command when it was the one that parsed.
+CLI::App* leaf(CLI::App& parent, Options& o, Command command, const char* name, const char* help) {
+  CLI::App* app = parent.add_subcommand(name, help);
+  app->callback([&o, command] { o.command = command; });
+  app->add_flag("-v,--verbose", o.verbose, "Print the library's messages on stderr");
+  add_json(*app, o);
+  return app;
+}
+
+void build(CLI::App& app, Options& o) {
+  app.set_version_flag("--version", "sluice " SLUICE_VERSION);
+  app.footer(footer);
+  app.require_subcommand(1);
+  leaf(app, o, Command::devices, "devices", "GPUs of this machine, the host device, and the described devices");
+
+  CLI::App* run =
+      leaf(app, o, Command::run, "run", "Route, compile, tune, run, check and time one call on random data");
+  add_problem(*run, o);
+  add_device(*run, o, "cuda, cuda:N or host (default: cuda:0 where there is a GPU, else host)");
+  add_files(*run, o);
+  run->add_flag("--require-cache", o.require_cache, "Fail where the cache cannot be written")->group("Files");
+  run->add_option("--iters", o.iterations, "Timed replays of the winner and of the copy; 0 = do not time (default 30)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 100000));
+  run->add_option("--seed", o.seed, "Seed of the data (default 1)")->type_name("N");
+  run->add_option("--check", o.check, "Outputs to check, spread over y; 0 = all (default: about a second's worth)")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60));
+  run->add_flag("--integers", o.integer_data, "Integer data whose sums are exact: demands bit-equal results");
+
+  CLI::App* explain =
+      leaf(app, o, Command::explain, "explain", "How one call is decided; compiles, times and runs nothing");
+  add_problem(*explain, o);
+  add_device(*explain, o, "cuda, cuda:N, host, or a described device as `sluice devices` lists them");
+  add_files(*explain, o);
+
+  CLI::App* cache = app.add_subcommand("cache", "The stores of kernels and decisions");
+  cache->require_subcommand(1);
+  const auto cache_leaf = [&](Command command, const char* name, const char* help) {
+    CLI::App* app_leaf = leaf(*cache, o, command, name, help);
+    app_leaf->add_option("--cache-dir", o.cache_dir, "Root of both stores (else SLUICE_CACHE_DIR)")->type_name("DIR");
+    return app_leaf;
+  };
+  cache_leaf(Command::cache_ls, "ls", "Every entry, with its size and what it holds");
+  cache_leaf(Command::cache_verify, "verify", "Reads every entry; exit code 5 where one is damaged");
+  cache_leaf(Command::cache_prune, "prune", "Removes the least recently used entries beyond a size")
+      ->add_option("--max-mb", o.max_mb, "Size that each store keeps (default SLUICE_CACHE_MAX_MB)")
+      ->type_name("MB")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  cache_leaf(Command::cache_clear, "clear", "Removes every entry");
+  cache_leaf(Command::cache_path, "path", "Prints where the stores are");
+
+  CLI::App* env = leaf(app, o, Command::env, "env", "What was found where and what is loaded: the support report");
+  add_files(*env, o);
+}
+
+}  // namespace
+
+Parsed parse_command_line(int argc, const char* const* argv) {
+  Parsed parsed;
+  CLI::App app{about, "sluice"};
+  build(app, parsed.options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    parsed.exit = app.exit(asked, std::cout, std::cerr);
+  } catch (const CLI::ParseError& error) {
+    std::string help = "sluice";
+    for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+      at = at->get_subcommands().front();
+      help += " " + at->get_name();
+    }
+    complain(std::string(error.what()) + " (see `" + help + " --help`)");
+    parsed.exit = exit_usage;
+  }
+  return parsed;
+}
+
+Result<ConvProblem> problem_of(const Options& o) {
+  std::string text;
+  const auto add = [&](const std::string& token) { text += (text.empty() ? "" : " ") + token; };
+  for (const auto& token : o.problem) add(token);
+  const std::pair<const char*, const std::string*> flags[] = {
+      {"dt=", &o.dtype},       {"tag=", &o.tag},     {"wtag=", &o.weight_tag}, {"bias=", &o.bias},
+      {"act=", &o.activation}, {"alpha=", &o.alpha}, {"beta=", &o.beta},       {"align=", &o.align},
+  };
+  for (const auto& [key, value] : flags) {
+    if (!value->empty()) add(key + *value);
+  }
+  if (o.residual) add("z=1");
+  return parse(text);
+}
+
+Regular regular_of(const Options& o) { return o.regular == "no" ? Regular::no : Regular::yes; }
+
+Result<std::optional<Policy>> policy_of(const Options& o) {
+  if (o.policy.empty()) return std::optional<Policy>();
+  if (const auto policy = parse_policy(o.policy)) return std::optional<Policy>(policy);
+  return Error{Code::invalid, "--policy " + o.policy + ": not a policy"};
+}
+
+Result<Environment> environment_of(const Options& o) {
+  SL_ASSIGN(Environment environment, read_environment());
+  if (!o.cache_dir.empty()) environment.cache_dir = o.cache_dir;
+  if (!o.routing_table.empty()) environment.routing_table = o.routing_table;
+  if (!o.decision_table.empty()) environment.decision_table = o.decision_table;
+  return environment;
+}
+
+}  // namespace sl::tool

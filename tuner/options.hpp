@@ -1,0 +1,64 @@
+// The command line as a value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/conv_problem.hpp"
+#include "core/environment.hpp"
+#include "core/result.hpp"
+#include "dispatch/dispatcher.hpp"
+#include "routing/routing.hpp"
+
+namespace sl::tool {
+
+enum class Command { none, devices, run, explain, cache_ls, cache_verify, cache_prune, cache_clear, cache_path, env };
+
+/// Texts are as typed; empty = not given.
+struct Options {
+  Command command = Command::none;
+  bool json = false, verbose = false;
+
+  // the problem
+  std::vector<std::string> problem;  ///< descriptor and key=value tokens, joined by spaces
+  std::string dtype, tag, weight_tag, bias, activation, alpha, beta, align;
+  bool residual = false;
+  std::string regular = "yes";
+
+  // the device and how it decides
+  std::string device;
+  std::string policy;
+  int emulate = 90;
+  bool force = false;
+
+  // run
+  int iterations = 30;
+  std::uint64_t seed = 1;
+  std::int64_t check = -1;  ///< outputs checked: 0 = all, -1 = as many as take about a second
+  bool integer_data = false;
+
+  // where files are, over the environment
+  std::string cache_dir, routing_table, decision_table;
+  bool require_cache = false;
+  std::int64_t max_mb = -1;
+};
+
+/// What main() does next: run `options.command`, or leave with `exit` (help was printed, or the usage was wrong and
+/// said so).
+struct Parsed {
+  Options options;
+  std::optional<int> exit;
+};
+Parsed parse_command_line(int argc, const char* const* argv);
+
+/// The ConvProblem that the options spell.
+Result<ConvProblem> problem_of(const Options&);
+Regular regular_of(const Options&);
+/// None where no --policy was given.
+Result<std::optional<Policy>> policy_of(const Options&);
+/// The process's environment, overlaid by the options.
+Result<Environment> environment_of(const Options&);
+
+}  // namespace sl::tool
