@@ -16,8 +16,10 @@
 namespace sl {
 
 /// One specialisation of one kernel template: `template <class Cfg> __device__ void NAME(const SlParams&)` in
-/// kernels/SOURCE. `constants` become `static constexpr` members of Cfg, in this order ("int R = 3"); `types` become
-/// using-declarations.
+/// namespace sl of kernels/SOURCE. `constants` become `static constexpr` members of Cfg, in this order: `int` where the
+/// value fits in 32 bits, else `long long`; `threads` becomes Cfg::THREADS. Enumerations go in as their number in
+/// core/types.hpp (DTYPE 0 f32, 1 f16, 2 bf16; LAYOUT 0 nchw, 1 nhwc; ...), booleans as 0 or 1; kernels map them to
+/// types. Names are C++ identifiers, each once, and not THREADS.
 struct KernelSpec {
   std::string schedule;  ///< "dw_flat": the template's name, sl::dw_flat<Cfg>
   std::string source;    ///< "dw_flat.cuh", relative to kernels/
