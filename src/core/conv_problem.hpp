@@ -17,7 +17,7 @@ namespace sl {
 ///                  + bias[k] + z[n,k,p,q]),  g = k / (K / groups).
 /// Sizes are in elements. Bottom and right padding follow from p and q (see pad_bottom) and may be negative, so two
 /// spellings of one convolution compare equal. conv1d is h = r = p = 1. c / groups = 1 is depthwise.
-/// A ConvProblem obtained from parse() or validated() satisfies every rule that validate() lists.
+/// A ConvProblem obtained from parse() or validated() satisfies every rule that validate() lists and is normalised.
 struct ConvProblem {
   std::int64_t n = 1, c = 1, h = 1, w = 1;  ///< input: batch, channels, rows, columns
   std::int64_t k = 1, groups = 1;           ///< output channels, groups; groups divides c and k
@@ -35,14 +35,17 @@ struct ConvProblem {
   bool residual = false;            ///< a tensor z of y's shape, dtype and layout is added
   std::int32_t align = 16;  ///< alignment class: the largest of 16, 8, 4, 2 (bytes) that divides x, w, y, z addresses
 
-  friend bool operator==(const ConvProblem&, const ConvProblem&) = default;
+  /// Equal keys: two spellings of one convolution (see normalised()) are equal.
+  friend bool operator==(const ConvProblem& a, const ConvProblem& b) { return a.key() == b.key(); }
 
   std::int64_t channels_per_group() const { return c / groups; }
   std::int64_t multiplier() const { return k / groups; }  ///< output channels a group
   bool depthwise() const { return c == groups; }
   std::int64_t taps() const { return r * s; }
-  std::int64_t pad_bottom() const { return (p - 1) * stride_h + (r - 1) * dil_h + 1 - h - pad_top; }
-  std::int64_t pad_right() const { return (q - 1) * stride_w + (s - 1) * dil_w + 1 - w - pad_left; }
+  std::int64_t effective_r() const { return (r - 1) * dil_h + 1; }  ///< rows from the first to the last tap
+  std::int64_t effective_s() const { return (s - 1) * dil_w + 1; }
+  std::int64_t pad_bottom() const { return (p - 1) * stride_h + effective_r() - h - pad_top; }
+  std::int64_t pad_right() const { return (q - 1) * stride_w + effective_s() - w - pad_left; }
   bool empty() const { return n == 0; }  ///< legal; nothing to compute
   std::int64_t x_elements() const { return n * c * h * w; }
   std::int64_t w_elements() const { return k * channels_per_group() * r * s; }
@@ -58,7 +61,11 @@ struct ConvProblem {
   /// Only the benchdnn descriptor part.
   std::string descriptor() const;
 
-  /// Every field as 64-bit words in a fixed order: the hash and the plan table's key. Floats by bit pattern.
+  /// One spelling of each convolution: an f32 bias beside f32 tensors is `same`, a dimension with one tap has dilation
+  /// 1, -0 is 0. Done by parse(), validated(), key() and to_string().
+  ConvProblem normalised() const;
+  /// Every field, normalised, as 64-bit words in a fixed order: the hash and the plan table's key. Floats by bit
+  /// pattern, alpha and beta in one word.
   static constexpr std::size_t key_words = 24;
   std::array<std::int64_t, key_words> key() const;
   Digest digest() const;
@@ -67,14 +74,25 @@ struct ConvProblem {
   ConvProblem batch_bucket() const;
 };
 
-/// The rules, in order: sizes non-negative and below 2^31 each (n below 2^40); products below 2^62 computed without
-/// overflow; c, k, groups, r, s, strides, dilations positive; groups divides c and k; p and q at least 1 and consistent
-/// with stride, pads and dilation (effective kernel fits in the padded input; pads smaller than the effective kernel on
-/// both sides); align one of 2, 4, 8, 16 and at least size_of(dtype); activation parameters finite and in order. The
-/// message names the field, its value, and what would be right.
+/// The rules, in order; the message names the field, its value, and what would be right, and ends with the call.
+///  1. Every enumerator is a known one.
+///  2. 0 <= n < 2^40; every other size, stride and dilation from 1, and top and left pad from 0, each below 2^31.
+///  3. groups divides c and k.
+///  4. An axis' padded extent, (p - 1) * stride + effective kernel, is below 2^31.
+///  5. 0 <= pad_top < effective kernel, and -stride < pad_bottom < effective kernel; the same for left and right. So
+///  the
+///     first and the last window reach into the input, and no output that the pads leave room for is missing.
+///  6. min_bytes() and macs() are below 2^62 (computed without overflow).
+///  7. align is 2, 4, 8 or 16 and at least size_of(dtype).
+///  8. alpha and beta are finite, 0 where the activation does not use them, and alpha <= beta for clip.
 Status validate(const ConvProblem&);
 
-/// Fills p and q from symmetric-or-not pads by the usual formula floor((h + top + bottom - eff) / stride) + 1.
+/// The normalised problem, or why it is not valid.
+Result<ConvProblem> validated(const ConvProblem&);
+
+/// Fills p and q from pads that need not be symmetric: floor((h + top + bottom - effective kernel) / stride) + 1.
+/// Checks what that needs (ranges of the spatial fields, the kernel fits in the padded input), not the rest of
+/// validate().
 Result<ConvProblem> with_output_size(ConvProblem, std::int64_t pad_bottom, std::int64_t pad_right);
 
 /// Defaults for what a text does not say.
@@ -83,10 +101,14 @@ struct ParseDefaults {
   Layout layout = Layout::nchw;
 };
 
-/// Parses a benchdnn convolution descriptor as benchdnn reads it (`g32mb1ic32ih112oc32oh112kh3ph1`; missing width =
-/// height, missing output computed, missing pad computed from the output, dilation from 0), optionally followed by
-/// `key=value` tokens (dt, tag, wtag, bias, act, alpha, beta, z, align). benchdnn's `_n"name"` suffix is accepted and
-/// dropped.
+/// Parses a benchdnn convolution descriptor as benchdnn reads it (`g32mb1ic32ih112oc32oh112kh3ph1`): tokens in any
+/// order, the last of a repeated one counts, `_` ignored, mb 2 where not said, dilation from 0; no width token but
+/// (perhaps) sw1 or pw0 = width as height; no height token = conv1d; missing output computed from the pad (0 where not
+/// said), missing pad from the output. Two readings differ, because benchdnn's would not run: the kernel must fit in
+/// the padded input (benchdnn's division truncates), and a deduced pad is never negative (the slack goes to the
+/// bottom). A `_n"name"` suffix is accepted and dropped. 3-D descriptors are refused. Then, separated by blanks,
+/// `key=value` tokens: dt, tag, wtag, bias, act, alpha, beta, z (0 or 1), align, each at most once. An error names the
+/// token, its position (characters from 1) and what would be right.
 Result<ConvProblem> parse(std::string_view text, ParseDefaults = {});
 
 }  // namespace sl
