@@ -1,12 +1,14 @@
 // The one timing core: the tuner, `sluice run`, `sluice bench` and Google Benchmark all call it.
 //
 // Protocol: graph replays that rotate over enough buffer sets to leave L2 (at least 4 x L2 bytes, at most 64 sets),
-// candidates interleaved (A B C A B C ...), median of the replays, spread as the 10th and 90th percentile.
+// candidates interleaved (A B C A B C ...), median of the replays, spread as the 10th and 90th percentile. Calibration
+// replays, which choose the calls a recording, come first; they also bring the clock up, and are never samples.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/conv_problem.hpp"
@@ -15,10 +17,15 @@
 
 namespace sl {
 
+/// Samples::error (and a candidate's outcome) of what the deadline left no time for.
+inline constexpr std::string_view skipped_budget = "skipped: budget";
+
 struct TimingOptions {
   int rounds = 9;           ///< replays a candidate
   double target_us = 1000;  ///< device time of one replay (calls a recording are chosen to reach it)
-  double deadline_us = 0;   ///< host time after which no further round starts; 0 = none
+  /// Host time, from the call on, after which nothing further is calibrated and no further round starts; 0 = none. The
+  /// first workload that works is measured once all the same.
+  double deadline_us = 0;
   double abandon_factor =
       3.0;  ///< a candidate whose first replay is this much slower than the best is not timed further; 0 = never
 };
@@ -28,7 +35,7 @@ struct Samples {
   bool abandoned = false;
   std::string error;  ///< why there are none
   double median() const;
-  double percentile(double p) const;  ///< 0..1
+  double percentile(double p) const;  ///< p in 0..1, interpolated; 0 where there are no samples
 };
 
 /// Something to time: enqueues one call that uses buffer set `set` (0 <= set < sets).
@@ -38,8 +45,9 @@ using Workload = std::function<Status(int set, Stream)>;
 /// and harms no other.
 std::vector<Samples> time_interleaved(Device&, Stream, const std::vector<Workload>&, int sets, const TimingOptions&);
 
-/// Relative noise of the measurement: how far apart two measurements of the same thing were (half the spread of the
-/// incumbent's replays over its median, at least 1 %).
+/// Relative noise of the measurement: how far apart two measurements of the same thing were. Half the spread (10th to
+/// 90th percentile) over the median, of the incumbent (the first with samples) or of the fastest, whichever is noisier;
+/// at least 1 %, and at least 5 % where fewer than three replays say anything about spread. At most 50 %.
 double noise_floor(const std::vector<Samples>&);
 
 /// How many buffer sets of `bytes_per_set` leave L2, within `scratch_bytes`: at least 1, at most 64.

@@ -1,5 +1,6 @@
 // First-use tuning of one problem: compile candidates in parallel, verify each (poison, redzones, against the reference
-// or base), time the survivors interleaved, choose with a noise floor.
+// and the first that passed), time the survivors interleaved, choose with a noise floor. docs/tuning-internals.md tells
+// the whole of it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,9 @@
 namespace sl {
 
 struct TuneBudget {
-  double time_ms = 1000;  ///< from start to winner, compile included; at least the first candidate is always tried
+  /// From start to winner, compile included. Nothing new is begun beyond it, but at least one candidate is always
+  /// tried.
+  double time_ms = 1000;
   std::uint64_t scratch_bytes = 1ULL << 30;
   int threads = 0;  ///< compile threads; 0 = min(cores, 8)
 };
@@ -26,19 +29,24 @@ struct TuneOptions {
   std::uint64_t seed = 0;   ///< 0 = fresh
   bool time_copy = true;    ///< also time the same-bytes copy (Decision::baseline_us)
   double hysteresis = 0.0;  ///< extra margin an earlier candidate in the list keeps, on top of the noise floor
-  std::int64_t verify_outputs = 20000;  ///< outputs checked against the double reference per candidate (spread); the
-                                        ///< rest against the first verified candidate, bit for bit where both are fma
+  std::int64_t verify_outputs = 20000;  ///< outputs checked against the double reference per candidate (spread over the
+                                        ///< tensor, fewer for large kernels); all are compared with the first verified
+                                        ///< candidate's, within both rounding bounds
 };
 
 /// What tuning found; `decision.schedule` is empty where nothing could run (decision.reason says why). `winner` indexes
-/// set.candidates.
+/// set.candidates. Filled in the decision: problem, device, route ("take", or empty), reason, schedule, config, origin
+/// (tuned; heuristic where nothing could be timed), match, candidates (one record a candidate, in order), refusals,
+/// driver, compiler, arch_note, both digests, noise_floor, baseline_us. Verdict, rule and table are the caller's.
 struct TuneResult {
   Decision decision;
   int winner = -1;
   std::shared_ptr<const Binary> binary;
 };
 
-/// Uses its own stream and scratch only. Never throws. Not for a capturing stream: the caller has checked.
+/// Uses its own stream and scratch only, both gone on return. Thread-safe; never throws. Not for a capturing stream:
+/// the caller has checked. Where the scratch does not hold the problem, a smaller batch of it is tuned (decision.reason
+/// says so); where it does not even hold one image, the first candidate that loads is taken untimed.
 TuneResult tune(Device&, BinaryCache&, const ConvProblem&, const CandidateSet&, const TuneOptions&, const Log&);
 
 }  // namespace sl

@@ -1,5 +1,5 @@
-// Bounded scratch for verifying and timing candidates: x, w, bias, z once, y (and copies of x for rotation) with
-// redzones. The caller's tensors are never used.
+// Bounded scratch for verifying and timing candidates: w and bias once; x, z and y once a rotating set, with redzones
+// around y. The caller's tensors are never used.
 #pragma once
 
 #include <memory>
@@ -20,26 +20,36 @@ struct WorkspaceOptions {
 };
 
 /// Device buffers for one problem, on one device and stream. Freed on destruction, after a synchronise of the stream.
-/// Not thread-safe.
+/// Pointers have exactly the problem's alignment class. Not thread-safe.
 class Workspace {
  public:
-  /// Out of memory (or beyond max_bytes) halves the sets down to one; below that it is an error with
-  /// Code::out_of_memory.
+  /// Bytes fenced off on either side of every y.
+  static constexpr std::size_t redzone_bytes = 64 * 1024;
+
+  /// As many sets as leave L2, within max_bytes and (beyond the first set) half of the device's free memory. Out of
+  /// memory halves the sets down to one; below that it is an error with Code::out_of_memory. Every set holds the same
+  /// data.
   static Result<std::unique_ptr<Workspace>> create(Device&, Stream, const ConvProblem&, const WorkspaceOptions&);
   ~Workspace();
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
 
   int sets() const;
   /// params with the pointers of set `set` filled in.
   SlParams bind(SlParams params, int set) const;
-  /// Fills y of set `set` with NaN poison and arms its redzones.
+  /// Fills y of set `set` with NaN poison (every bit set) and arms its redzones. Asynchronous on the stream.
   Status poison(int set);
-  /// Redzones around y of `set` untouched? An error names the first byte that was written and where.
+  /// Redzones around y of `set` untouched? Code::wrong_result names the byte that was written and where.
   Status check_redzones(int set);
   Result<std::vector<std::byte>> read_y(int set);
+  /// The same into `out`, whose storage is reused.
+  Status read_y(int set, std::vector<std::byte>& out);
   const HostData& host_data() const;  ///< the data on the device, for the reference
-  /// Enqueues the same-bytes copy: half of x+y bytes from a copy source to a copy target of set `set`.
+  double x_max() const;               ///< max |x|
+  /// Enqueues the same-bytes copy: half of x + z + y bytes, so that as much is read and written as the convolution
+  /// moves. Overwrites y of `set`; x, z, w and bias stay.
   Status copy_same_bytes(int set, Stream);
-  std::uint64_t bytes() const;
+  std::uint64_t bytes() const;  ///< device memory held
 
  private:
   struct Impl;

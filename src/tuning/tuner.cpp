@@ -1,0 +1,351 @@
+#include "tuning/tuner.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "tuning/verify.hpp"
+#include "tuning/workspace.hpp"
+
+namespace sl {
+namespace {
+
+// Shares of the time budget after which a phase begins nothing new, so that the next one has time left.
+constexpr double compile_share = 0.5;
+constexpr double verify_share = 0.75;
+constexpr int chunk_per_thread = 4;  // candidates compiled between two looks at the clock
+constexpr int baseline_rounds = 5;
+constexpr std::size_t outcome_length = 400;  // a compiler's log can be pages long; the log has the whole of it
+
+struct Entry {
+  const Candidate* candidate = nullptr;
+  CandidateRecord* record = nullptr;
+  std::shared_ptr<const Binary> binary;
+  Launchable launchable;
+  Samples samples;
+  bool alive = true;      // neither dropped nor skipped
+  bool verified = false;  // its output was right
+
+  void drop(std::string outcome) {
+    if (outcome.size() > outcome_length) outcome = outcome.substr(0, outcome_length) + " ...";
+    record->outcome = std::move(outcome);
+    alive = false;
+  }
+};
+
+class OwnStream {
+ public:
+  OwnStream(Device& device, Stream stream) : device_(device), stream_(stream) {}
+  ~OwnStream() { device_.destroy_stream(stream_); }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+  Stream get() const { return stream_; }
+
+ private:
+  Device& device_;
+  Stream stream_;
+};
+
+class Tuning {
+ public:
+  Tuning(Device& device, BinaryCache& cache, const ConvProblem& problem, const CandidateSet& set,
+         const TuneOptions& options, const Log& log, TuneResult& out)
+      : device_(device),
+        cache_(cache),
+        problem_(problem),
+        tuned_(problem),
+        options_(options),
+        log_(log),
+        out_(out),
+        decision_(out.decision) {
+    decision_.problem = problem.to_string();
+    decision_.device = device.info().name;
+    decision_.driver = device.driver();
+    decision_.refusals = set.refusals;
+    decision_.candidate_set = set.digest();
+    decision_.candidates.resize(set.candidates.size());
+    entries_.resize(set.candidates.size());
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      entries_[i].candidate = &set.candidates[i];
+      entries_[i].record = &decision_.candidates[i];
+      entries_[i].record->schedule = set.candidates[i].schedule->name;
+      entries_[i].record->config = set.candidates[i].config.to_string();
+      entries_[i].record->outcome = "untimed";
+    }
+  }
+
+  void run() {
+    if (problem_.empty()) return fail("nothing to compute: n = 0");
+    if (entries_.empty()) return fail("no candidate can run");
+    compile();
+    if (!any_alive()) return fail_all("no candidate could be loaded");
+    const Result<Stream> stream = device_.create_stream();
+    if (!stream.ok()) return fail("no stream to tune on: " + stream.error().message);
+    const OwnStream own(device_, *stream);
+    const Result<std::unique_ptr<Workspace>> workspace = make_workspace(own.get());
+    if (!workspace.ok()) {
+      if (workspace.error().code != Code::out_of_memory) return fail(workspace.error().message);
+      return take_untimed(workspace.error().message);
+    }
+    Verifier verifier(device_, own.get(), **workspace, tuned_, {options_.verify_outputs, threads()});
+    verify(verifier);
+    if (!any_alive()) return fail_all("no candidate computes the right result");
+    time(**workspace, own.get());
+    choose(verifier);
+    if (out_.winner >= 0 && options_.time_copy && left_ms() > 0) time_copy(**workspace, own.get());
+  }
+
+  void fail(std::string reason) {
+    decision_.reason = decision_.problem + ": " + reason;
+    log_.write(LogLevel::warning, "tuning failed: " + decision_.reason);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  double left_ms(double share = 1) const {
+    const std::chrono::duration<double, std::milli> spent = Clock::now() - start_;
+    return options_.budget.time_ms * share - spent.count();
+  }
+
+  int threads() const {
+    if (options_.budget.threads > 0) return options_.budget.threads;
+    return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 8);
+  }
+
+  bool any_alive() const { return any_alive(entries_.size()); }
+
+  bool any_alive(std::size_t among_first) const {
+    const auto end = entries_.begin() + static_cast<std::ptrdiff_t>(among_first);
+    return std::any_of(entries_.begin(), end, [](const Entry& entry) { return entry.alive; });
+  }
+
+  /// In chunks, as one batch cannot be stopped: the first always; goes on while nothing has loaded yet.
+  void compile() {
+    const auto chunk = static_cast<std::size_t>(threads() * chunk_per_thread);
+    for (std::size_t from = 0; from < entries_.size(); from += chunk) {
+      const std::span<Entry> some = std::span(entries_).subspan(from, std::min(chunk, entries_.size() - from));
+      if (any_alive(from) && left_ms(compile_share) <= 0) {
+        for (Entry& entry : some) entry.drop(std::string(skipped_budget));
+        continue;
+      }
+      std::vector<KernelSpec> specs;
+      for (const Entry& entry : some) {
+        specs.push_back(entry.candidate->schedule->kernel(problem_, entry.candidate->config));
+      }
+      auto binaries = cache_.get(specs, device_.info(), threads());
+      for (std::size_t i = 0; i < some.size(); ++i) load(some[i], std::move(binaries[i]));
+    }
+  }
+
+  void load(Entry& entry, Result<std::shared_ptr<const Binary>> binary) {
+    if (!binary.ok()) {
+      const std::string& why = binary.error().message;
+      log_.warn_once("compile " + entry.record->schedule + entry.record->config,
+                     decision_.problem + ": " + entry.record->schedule + " does not compile: " + why);
+      return entry.drop("compile: " + why);
+    }
+    entry.binary = *binary;
+    const Schedule& schedule = *entry.candidate->schedule;
+    entry.launchable.geometry = schedule.geometry(problem_, entry.candidate->config);
+    entry.launchable.arithmetic = schedule.arithmetic;
+    entry.record->registers = entry.binary->registers;
+    entry.record->spill_bytes = entry.binary->spill_bytes;
+    entry.record->smem = entry.binary->static_smem + entry.launchable.geometry.dynamic_smem;
+    auto kernel = device_.load(*entry.binary, entry.launchable.geometry.dynamic_smem);
+    if (!kernel.ok()) return entry.drop("load: " + kernel.error().message);
+    entry.launchable.kernel = *std::move(kernel);
+  }
+
+  /// n is in no binary, so a smaller batch runs the same kernels; the ranking is taken to hold for the whole.
+  Result<std::unique_ptr<Workspace>> make_workspace(Stream stream) {
+    WorkspaceOptions options;
+    options.max_bytes = options_.budget.scratch_bytes;
+    options.seed =
+        options_.seed != 0 ? options_.seed : static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
+    for (;;) {
+      auto workspace = Workspace::create(device_, stream, tuned_, options);
+      if (!workspace.ok() && workspace.error().code == Code::out_of_memory && tuned_.n > 1) {
+        tuned_.n /= 2;
+        continue;
+      }
+      if (workspace.ok() && tuned_.n != problem_.n) {
+        decision_.reason = "tuned with n = " + std::to_string(tuned_.n) + ": more does not fit the scratch memory";
+      }
+      return workspace;
+    }
+  }
+
+  void verify(Verifier& verifier) {
+    bool any = false;
+    for (Entry& entry : entries_) {
+      if (!entry.alive) continue;
+      if (any && left_ms(verify_share) <= 0) {
+        entry.drop(std::string(skipped_budget));
+        continue;
+      }
+      const Candidate& candidate = *entry.candidate;
+      entry.launchable.geometry = candidate.schedule->geometry(tuned_, candidate.config);
+      candidate.schedule->params(tuned_, candidate.config, entry.launchable.params);
+      const Result<double> verified = verifier.verify(entry.launchable);
+      if (!verified.ok()) {
+        drop_wrong(entry, verified.error().message);
+        continue;
+      }
+      entry.record->error_over_bound = *verified;
+      entry.verified = true;
+      any = true;
+    }
+  }
+
+  void drop_wrong(Entry& entry, const std::string& outcome) {
+    log_.warn_once("wrong " + entry.record->schedule + entry.record->config,
+                   decision_.problem + ": " + entry.record->schedule + " " + entry.record->config + ": " + outcome);
+    entry.drop(outcome);
+  }
+
+  void time(const Workspace& workspace, Stream stream) {
+    std::vector<Entry*> timed;
+    std::vector<Workload> work;
+    for (Entry& entry : entries_) {
+      if (!entry.alive) continue;
+      timed.push_back(&entry);
+      work.emplace_back([this, &workspace, &launchable = entry.launchable](int set, Stream on) {
+        return device_.launch(*launchable.kernel, launchable.geometry, workspace.bind(launchable.params, set), on);
+      });
+    }
+    TimingOptions timing = options_.timing;
+    timing.deadline_us = std::max(1.0, left_ms() * 1000);
+    const std::vector<Samples> samples = time_interleaved(device_, stream, work, workspace.sets(), timing);
+    for (std::size_t i = 0; i < timed.size(); ++i) {
+      Entry& entry = *timed[i];
+      entry.samples = samples[i];
+      entry.record->median_us = samples[i].median();
+      entry.record->low_us = samples[i].percentile(0.1);
+      entry.record->high_us = samples[i].percentile(0.9);
+      if (samples[i].error == skipped_budget)
+        entry.drop(samples[i].error);
+      else if (!samples[i].error.empty())
+        entry.drop("launch: " + samples[i].error);
+      else
+        entry.record->outcome = samples[i].abandoned ? "slow" : "timed";
+    }
+    decision_.noise_floor = noise_floor(samples);
+  }
+
+  /// A winner that does not repeat itself is dropped for the next; where nothing could be timed (no memory for the
+  /// recordings, say) the first that computes the right result is taken as it is.
+  void choose(Verifier& verifier) {
+    for (;;) {
+      Entry* winner = fastest();
+      if (winner == nullptr) {
+        const auto first = std::find_if(entries_.begin(), entries_.end(), [](const Entry& e) { return e.verified; });
+        if (first == entries_.end()) return fail_all("no candidate could be timed");
+        winner = &*first;
+      }
+      if (const Status repeats = verifier.verify_repeats(winner->launchable); !repeats.ok()) {
+        winner->verified = false;
+        drop_wrong(*winner, repeats.error().message);
+        continue;
+      }
+      if (winner->alive) return take(*winner, Origin::tuned);
+      decision_.reason = "not timed: " + winner->record->outcome;
+      return take(*winner, Origin::heuristic);
+    }
+  }
+
+  /// The smallest median, unless an earlier candidate is within the noise floor of it: then no difference was measured,
+  /// and the same list keeps giving the same winner. Abandoned ones count only where nothing else is left.
+  Entry* fastest() {
+    for (const bool abandoned : {false, true}) {
+      const auto eligible = [&](const Entry& entry) {
+        return entry.alive && !entry.samples.us.empty() && entry.samples.abandoned == abandoned;
+      };
+      const Entry* best = nullptr;
+      for (const Entry& entry : entries_) {
+        if (eligible(entry) && (best == nullptr || entry.samples.median() < best->samples.median())) best = &entry;
+      }
+      if (best == nullptr) continue;
+      const double limit = best->samples.median() / (1 - std::min(0.9, decision_.noise_floor + options_.hysteresis));
+      return &*std::find_if(entries_.begin(), entries_.end(),
+                            [&](const Entry& entry) { return eligible(entry) && entry.samples.median() <= limit; });
+    }
+    return nullptr;
+  }
+
+  void take(const Entry& winner, Origin origin) {
+    out_.winner = static_cast<int>(&winner - entries_.data());
+    out_.binary = winner.binary;
+    decision_.route = "take";
+    decision_.schedule = winner.record->schedule;
+    decision_.config = winner.record->config;
+    decision_.schedule_digest = winner.candidate->schedule->digest();
+    decision_.origin = origin;
+    decision_.match = Match::exact;
+    decision_.compiler = winner.binary->compiler;
+    if (winner.binary->format == Binary::Format::ptx) {
+      decision_.arch_note = "device newer than the compiler: PTX of " + winner.binary->arch;
+    }
+    log_.write(LogLevel::debug, "tuned " + decision_.problem + ": " + decision_.schedule + " " + decision_.config);
+  }
+
+  void take_untimed(const std::string& why) {
+    const auto first = std::find_if(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.alive; });
+    decision_.reason = "not timed: " + why;
+    take(*first, Origin::heuristic);
+  }
+
+  void time_copy(Workspace& workspace, Stream stream) {
+    const std::vector<Workload> work = {[&](int set, Stream on) { return workspace.copy_same_bytes(set, on); }};
+    TimingOptions timing = options_.timing;
+    timing.rounds = std::min(timing.rounds, baseline_rounds);
+    timing.deadline_us = std::max(1.0, left_ms() * 1000);
+    const double scale = static_cast<double>(problem_.n) / static_cast<double>(tuned_.n);
+    decision_.baseline_us = scale * time_interleaved(device_, stream, work, workspace.sets(), timing).front().median();
+  }
+
+  void fail_all(const std::string& reason) {
+    std::string all;
+    for (const CandidateRecord& record : decision_.candidates) {
+      if (record.outcome == skipped_budget) continue;
+      all += "; " + record.schedule + " " + record.config + ": " + record.outcome;
+      if (all.size() > 2 * outcome_length) break;
+    }
+    fail(reason + all);
+  }
+
+  Device& device_;
+  BinaryCache& cache_;
+  const ConvProblem& problem_;
+  ConvProblem tuned_;  // problem_, or a smaller batch of it
+  const TuneOptions& options_;
+  const Log& log_;
+  TuneResult& out_;
+  Decision& decision_;
+  Clock::time_point start_ = Clock::now();
+  std::vector<Entry> entries_;
+};
+
+}  // namespace
+
+TuneResult tune(Device& device, BinaryCache& cache, const ConvProblem& problem, const CandidateSet& set,
+                const TuneOptions& options, const Log& log) {
+  TuneResult result;
+  try {
+    Tuning tuning(device, cache, problem, set, options, log, result);
+    tuning.run();
+  } catch (const std::exception& error) {  // bad_alloc, or no thread to be had
+    result.winner = -1;
+    result.binary.reset();
+    result.decision.schedule.clear();
+    result.decision.config.clear();
+    result.decision.route.clear();
+    result.decision.origin = Origin::none;
+    result.decision.reason = std::string("tuning stopped: ") + error.what();
+  }
+  return result;
+}
+
+}  // namespace sl
