@@ -1,8 +1,13 @@
 // One call from the conv op to the device: look up, else decide, compile, tune, publish.
+//
+// Who decides what: triage.hpp (pure: verdict, route, candidates), winners.hpp (one decision a key, single flight),
+// decide.hpp (store, table, tuner, heuristic by policy), kernel_pool.hpp (load once, keep), background.hpp (the tuning
+// thread), plan_table.hpp (the hot path's look-up).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,12 +31,20 @@ struct Tensors {
   void* y = nullptr;
 };
 
+using TuneFunction = std::function<TuneResult(Device&, BinaryCache&, const ConvProblem&, const CandidateSet&,
+                                              const TuneOptions&, const Log&)>;
+
 struct DispatcherOptions {
   Policy policy = Policy::first_use;
   Match pinned_accepts = Match::exact;  ///< the weakest match that `pinned` takes
   bool force_take = false;              ///< ignore routing's "keep" (sluice run --force)
   TuneOptions tune;
-  std::size_t plan_capacity = 4096;
+  std::size_t plan_capacity = 4096;  ///< entries of the plan table; decisions in memory are bounded by it too
+  /// Loaded kernels are never unloaded before the dispatcher dies; beyond this many, only size-generic schedules are
+  /// candidates for a problem that is not known yet, so endless new sizes do not grow memory.
+  std::size_t max_kernels = 4096;
+  std::vector<std::string> searched;  ///< TableChoice::searched, for decision records
+  TuneFunction tuner = sl::tune;      ///< a seam for tests
 };
 
 struct DispatchCounters {
@@ -40,29 +53,44 @@ struct DispatchCounters {
 };
 
 /// An immutable prepared call. Valid until its dispatcher is destroyed (which waits for nothing: the caller has stopped
-/// using it).
+/// using it). An empty problem (n = 0) has a plan without a kernel; running it does nothing.
 struct Plan {
   PlanEntry entry;
   ConvProblem problem;
   Decision decision;
 };
 
+/// A failure of an OPTIONAL call (compile, device, memory) is answered "kept" and retried on the key's next calls;
+/// after this many failures the key's answer is published as kept, so that a broken key does not compile and tune
+/// forever.
+constexpr int max_failures = 3;
+
 /// Thread-safe. One a context. Never throws.
+///
+/// After fork() a child must not use it: slow paths answer Code::environment there, and the destructor leaks everything
+/// rather than touch a device or a thread that belongs to the parent.
 class Dispatcher {
  public:
+  /// `pinned` may be null: then policy `pinned` misses always. With another policy it is read as shipped decisions,
+  /// after the decision store. `routing` must not be null; `log` must outlive this.
   Dispatcher(std::shared_ptr<Device>, std::shared_ptr<BinaryCache>, std::shared_ptr<DecisionStore>,
-             std::shared_ptr<const RoutingTable>, std::shared_ptr<const DecisionTable> pinned, const Environment&,
-             const DispatcherOptions&, const Log&);
+             std::shared_ptr<const RoutingTable> routing, std::shared_ptr<const DecisionTable> pinned,
+             const Environment&, const DispatcherOptions&, const Log& log);
   ~Dispatcher();  ///< joins the background thread
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
 
   /// Look-up-and-run. Code::kept, Code::not_prepared, or an error as in sluice.h. The problem's `align` must already be
-  /// the tensors' class.
+  /// the tensors' class. `error` is untouched for Code::ok and for a kept call that the plan table knew (filling it
+  /// would allocate); explain() has the reason.
   Code conv2d(const ConvProblem&, const Tensors&, Stream, Regular, Error& error) noexcept;
-  /// Decides (and tunes, by policy) without running. Kept is a Plan whose entry.kind is kept.
+  /// Decides (and tunes, by policy) without running. Kept is a Plan whose entry.kind is kept. Under policy `background`
+  /// the plan holds the base kernel until it is prepared again.
   Result<std::shared_ptr<const Plan>> prepare(const ConvProblem&, Stream, Regular);
   /// Launches a prepared plan: no look-up, no lock, no allocation.
   Status run(const Plan&, const Tensors&, Stream) noexcept;
-  /// The decision record; decides like prepare() but never tunes nor compiles where `dry`.
+  /// The decision record; decides like prepare() but never tunes nor compiles where `dry`. Only a problem that
+  /// validate() refuses, or one that fails where not dry, is an error; kept and rejected calls have a record too.
   Result<Decision> explain(const ConvProblem&, Regular, bool dry);
 
   /// Blocks until queued background tunings are done.
@@ -75,7 +103,7 @@ class Dispatcher {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The largest of 16, 8, 4, 2 that divides every given address.
+/// The largest of 16, 8, 4, 2 that divides the addresses of x, w, y and z (null divides by everything).
 int alignment_class(const Tensors&);
 
 }  // namespace sl

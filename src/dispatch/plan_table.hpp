@@ -1,9 +1,10 @@
 // The hot path's look-up: a bounded table of plans and "kept" answers. Readers take no lock, allocate nothing and never
 // wait.
 //
-// Open addressing over a fixed array of slots. A slot is a sequence counter and the entry's words, all relaxed atomics
-// (a seqlock that the thread sanitizer can follow); a reader that meets a writer takes the slow path. A full
-// neighbourhood replaces its oldest entry, so memory never grows.
+// Set-associative over a fixed array of slots: a key hashes to a neighbourhood of 8 slots whose tags share one cache
+// line. A slot is a sequence counter and the entry's words, all of them atomics (a seqlock that the thread sanitizer
+// can follow); a reader that meets a writer takes the slow path. A full neighbourhood replaces its oldest entry, so
+// memory never grows.
 #pragma once
 
 #include <array>
@@ -26,18 +27,23 @@ struct PlanEntry {
   SlParams params{};  ///< all but the five pointers
 };
 
+/// Thread-safe: any number of readers, writers serialised inside. The key is ConvProblem::key(), with whatever else the
+/// answer depends on folded into its words (Dispatcher folds `Regular` into the last one: a REQUIRED call must not meet
+/// the "kept" of an OPTIONAL one).
 class PlanTable {
  public:
-  explicit PlanTable(std::size_t capacity = 4096);  ///< rounded up to a power of two
+  static constexpr std::size_t ways = 8;            ///< slots of a neighbourhood
+  explicit PlanTable(std::size_t capacity = 4096);  ///< rounded up to a power of two, at least `ways`
   ~PlanTable();
   using Key = std::array<std::int64_t, ConvProblem::key_words>;
 
-  /// False on a miss.
+  /// False on a miss, and then `out` is unspecified. A miss is allowed to be wrong (a writer was in the slot), a hit
+  /// never is.
   bool find(const Key&, PlanEntry& out) const noexcept;
   /// Publishes or replaces; serialised among writers. False if an equal key with a plan was there and was replaced.
   bool publish(const Key&, const PlanEntry&);
   std::size_t capacity() const;
-  std::size_t bytes() const;
+  std::size_t bytes() const;  ///< constant from construction on
 
  private:
   struct Slot;

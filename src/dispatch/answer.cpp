@@ -1,0 +1,198 @@
+// The slow path of one call: triage, winner, binary, kernel, publish.
+#include <unistd.h>
+
+#include <exception>
+#include <utility>
+
+#include "dispatch/impl.hpp"
+
+namespace sl {
+
+bool Dispatcher::Impl::forked() const { return getpid() != owner; }
+
+Error Dispatcher::Impl::rejected(const ConvProblem& problem, const std::string& reason) const {
+  return {Code::unsupported, "REQUIRED call " + signature(problem, device->info()) + " cannot be served: " + reason};
+}
+
+Triage Dispatcher::Impl::triage_of(const ConvProblem& problem, Regular regular) const {
+  Triage result = triage(problem, device->info(), regular, rules, false);
+  if (result.outcome == Triage::Outcome::take && kernels.size() >= options.max_kernels && !winners.find(result.key)) {
+    result = triage(problem, device->info(), regular, rules, true);
+  }
+  return result;
+}
+
+Answer Dispatcher::Impl::kept(const ConvProblem& problem, Regular regular, Decision record, std::string reason,
+                              bool publish) {
+  Answer answer;
+  answer.entry.kind = PlanEntry::Kind::kept;
+  record.route = name(Triage::Outcome::keep);
+  record.reason = std::move(reason);
+  answer.record = std::move(record);
+  if (publish) plans.publish(plan_key(problem, regular), answer.entry);
+  return answer;
+}
+
+Result<Answer> Dispatcher::Impl::fail(const ConvProblem& problem, Regular regular, const Triage& triage, Error error) {
+  if (error.code == Code::pinned_miss) return error;  // fails closed, whatever the caller could do instead
+  const int count = failures.record(triage.key, error.message);
+  if (regular == Regular::no) {
+    return Error{error.code == Code::wrong_result ? Code::unsupported : error.code,
+                 "REQUIRED call " + signature(problem, device->info()) + " failed: " + error.message};
+  }
+  counters.fallbacks.fetch_add(1, std::memory_order_relaxed);
+  log.warn_once(triage.key.hex(), "kept " + signature(problem, device->info()) + ": " + error.message);
+  std::string reason =
+      error.message + " (failure " + std::to_string(count) + " of at most " + std::to_string(max_failures) + ")";
+  return kept(problem, regular, triage.record, std::move(reason), count >= max_failures);
+}
+
+Result<Answer> Dispatcher::Impl::served(const ConvProblem& problem, const Triage& triage, const WinnerPtr& winner) {
+  // The winner was chosen for the batch bucket; where it cannot take this very batch, the first candidate that can
+  // does.
+  auto shape = launch_shape(problem, winner->candidate, device->info());
+  for (std::size_t i = 0; !shape.ok() && i < triage.set.candidates.size(); ++i) {
+    if (auto other = launch_shape(problem, triage.set.candidates[i], device->info()); other.ok()) {
+      shape = std::move(other);
+    }
+  }
+  if (!shape.ok()) return std::move(shape).error();
+  SL_ASSIGN(const LoadedKernel* loaded, kernels.get(*shape));
+  Answer answer;
+  answer.entry = {PlanEntry::Kind::plan, loaded->kernel.get(), shape->geometry, shape->params};
+  answer.record = joined(triage.record, *winner);
+  answer.record.schedule = shape->spec.schedule;
+  answer.record.compiler = loaded->compiler;
+  if (loaded->arch.starts_with("compute_"))
+    answer.record.arch_note = "device newer than the compiler: PTX of " + loaded->arch;
+  return answer;
+}
+
+Result<Answer> Dispatcher::Impl::take_known(const ConvProblem& problem, Regular regular, const Triage& triage) {
+  const WinnerPtr winner = winners.find(triage.key);
+  if (winner) {
+    const auto shape = launch_shape(problem, winner->candidate, device->info());
+    if (shape.ok() && kernels.loaded(*shape) != nullptr) {
+      Result<Answer> answer = served(problem, triage, winner);
+      if (answer.ok()) plans.publish(plan_key(problem, regular), answer->entry);
+      return answer;
+    }
+  }
+  counters.not_prepared.fetch_add(1, std::memory_order_relaxed);
+  return Error{Code::not_prepared, "the stream is capturing and " + signature(problem, device->info()) +
+                                       " was never prepared: call prepare before the capture begins"};
+}
+
+Result<Answer> Dispatcher::Impl::take(const ConvProblem& problem, Regular regular, const Triage& triage) {
+  std::string failure;
+  if (regular == Regular::yes && failures.count(triage.key, &failure) >= max_failures) {
+    return kept(problem, regular, triage.record,
+                "gave up after " + std::to_string(max_failures) + " failures: " + failure, true);
+  }
+  while (true) {
+    SL_ASSIGN(const WinnerPtr winner, winners.get(triage.key, [&] { return decider.decide(triage); }));
+    SL_ASSIGN(Answer answer, served(problem, triage, winner));
+    Background::Watch watch = Background::Watch::settled;
+    if (winner->provisional) watch = background.watch(triage, {problem, regular});
+    if (watch != Background::Watch::full) plans.publish(plan_key(problem, regular), answer.entry);
+    // A background tuning that ended in between has published its winner before this base plan: publish it again.
+    const WinnerPtr now = winners.find(triage.key);
+    if (!winner->provisional || !now || now->provisional) {
+      failures.forget(triage.key);
+      return answer;
+    }
+  }
+}
+
+Result<Answer> Dispatcher::Impl::answer(const ConvProblem& problem, Regular regular, Caller caller) {
+  if (forked()) {
+    return Error{Code::environment, "this process was forked from the one that made the context: make a new context"};
+  }
+  SL_TRY(validate(problem));
+  const Triage triage = triage_of(problem, regular);
+  if (triage.outcome == Triage::Outcome::keep) {
+    return kept(problem, regular, triage.record, triage.record.reason, true);
+  }
+  if (triage.outcome == Triage::Outcome::reject) return rejected(problem, triage.record.reason);
+  if (caller.has_stream && device->capturing(caller.stream)) return take_known(problem, regular, triage);
+  Error error;
+  try {
+    Result<Answer> answer = take(problem, regular, triage);
+    if (answer.ok()) return answer;
+    error = std::move(answer).error();
+  } catch (const std::bad_alloc&) {
+    error = {Code::out_of_memory, "out of memory"};
+  } catch (const std::exception& exception) {
+    error = {Code::internal, exception.what()};
+  }
+  return fail(problem, regular, triage, std::move(error));
+}
+
+Result<Decision> Dispatcher::Impl::explain(const ConvProblem& problem, Regular regular, bool dry) {
+  SL_TRY(validate(problem));
+  if (problem.empty()) {
+    Decision record;
+    record.problem = problem.to_string();
+    record.device = device->info().name;
+    record.verdict = regular == Regular::yes ? Verdict::optional : Verdict::required;
+    record.route = name(Triage::Outcome::take);
+    record.rule = "empty";
+    record.reason = "n = 0: nothing to compute, nothing is launched";
+    return record;
+  }
+  Triage triage = triage_of(problem, regular);
+  if (triage.outcome != Triage::Outcome::take) return std::move(triage.record);
+  if (!dry) {
+    SL_ASSIGN(Answer result, answer(problem, regular, {}));
+    return std::move(result.record);
+  }
+  std::string failure;
+  if (const int count = failures.count(triage.key, &failure); count > 0) {
+    triage.record.reason = "failed " + std::to_string(count) + " times: " + failure;
+  }
+  if (const WinnerPtr winner = winners.find(triage.key)) return joined(triage.record, *winner);
+  if (const std::optional<Winner> winner = decider.recall(triage)) return joined(triage.record, *winner);
+  if (options.policy == Policy::pinned) {
+    triage.record.reason = "policy pinned: the decision table has no decision for this call";
+    triage.record.candidates = untimed_rows(triage.set);
+    return std::move(triage.record);
+  }
+  Decision record = joined(triage.record, decider.heuristic(triage));
+  if (options.policy != Policy::immediate) record.reason = "not decided yet: the heuristic's choice";
+  return record;
+}
+
+void Dispatcher::Impl::tune_in_background(const Triage& triage) try {
+  auto final_winner = [&]() -> Result<Winner> {
+    if (std::optional<Winner> known = decider.recall(triage)) return std::move(*known);
+    return decider.tuned(triage);
+  };
+  Result<Winner> winner = final_winner();
+  if (!winner.ok()) {
+    // The base kernel goes on serving; asking again and again would tune for ever.
+    log.warn_once(triage.key.hex(), "background tuning of " + signature(triage.tuned_for, device->info()) +
+                                        " failed, the base kernel stays: " + winner.error().message);
+    winner = decider.base(triage);
+    winner->decision.reason = "background tuning failed";
+  }
+  winners.put(triage.key, std::make_shared<const Winner>(std::move(winner).value()));
+} catch (const std::exception& error) {
+  log.warn_once(triage.key.hex(), error.what());
+}
+
+void Dispatcher::Impl::publish_winner(const Triage& triage, const std::vector<Target>& targets) try {
+  const WinnerPtr winner = winners.find(triage.key);
+  if (!winner || winner->provisional) return;
+  for (const Target& target : targets) {
+    Result<Answer> answer = served(target.problem, triage, winner);
+    if (answer.ok()) {
+      plans.publish(plan_key(target.problem, target.regular), answer->entry);
+    } else {
+      log.warn_once(triage.key.hex(), "the base kernel stays: " + answer.error().message);
+    }
+  }
+} catch (const std::exception& error) {
+  log.warn_once(triage.key.hex(), error.what());
+}
+
+}  // namespace sl

@@ -1,0 +1,170 @@
+#include "dispatch/decide.hpp"
+
+#include <string_view>
+#include <utility>
+
+namespace sl {
+namespace {
+
+const Candidate* find_candidate(const CandidateSet& set, const std::string& schedule, const std::string& config) {
+  for (const Candidate& candidate : set.candidates) {
+    if (candidate.schedule->name == schedule && candidate.config.to_string() == config) return &candidate;
+  }
+  return nullptr;
+}
+
+/// Looked at by tuning and found wanting: wrong, does not compile, does not load. Not looked at is not broken.
+bool failed(const CandidateRecord& row) { return row.outcome != "untimed" && !row.outcome.starts_with("skipped"); }
+
+/// The first candidate that tuning did not find broken: where there was no memory or time to measure anything, running
+/// an unmeasured kernel is right, running a wrong one never is.
+const Candidate* first_not_broken(const CandidateSet& set, const std::vector<CandidateRecord>& rows) {
+  for (const Candidate& candidate : set.candidates) {
+    bool broken = false;
+    for (const CandidateRecord& row : rows) {
+      broken = broken ||
+               (failed(row) && row.schedule == candidate.schedule->name && row.config == candidate.config.to_string());
+    }
+    if (!broken) return &candidate;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<CandidateRecord> untimed_rows(const CandidateSet& set) {
+  std::vector<CandidateRecord> rows;
+  for (const Candidate& candidate : set.candidates) {
+    CandidateRecord& row = rows.emplace_back();
+    row.schedule = candidate.schedule->name;
+    row.config = candidate.config.to_string();
+    row.outcome = "untimed";
+  }
+  return rows;
+}
+
+Decision joined(const Decision& record, const Winner& winner) {
+  Decision result = winner.decision;
+  result.problem = record.problem;
+  result.device = record.device;
+  result.verdict = record.verdict;
+  result.route = record.route;
+  result.rule = record.rule;
+  result.table = record.table;
+  result.searched = record.searched;
+  result.refusals = record.refusals;
+  return result;
+}
+
+Winner Decider::untimed(const Triage& triage, const Candidate& candidate, Origin origin) const {
+  Winner winner{candidate, triage.record, false};
+  winner.decision.schedule = candidate.schedule->name;
+  winner.decision.config = candidate.config.to_string();
+  winner.decision.schedule_digest = candidate.schedule->digest();
+  winner.decision.origin = origin;
+  winner.decision.driver = driver_;
+  winner.decision.candidates = untimed_rows(triage.set);
+  return winner;
+}
+
+Winner Decider::heuristic(const Triage& triage) const {
+  return untimed(triage, triage.set.candidates.front(), Origin::heuristic);
+}
+
+Winner Decider::base(const Triage& triage) const {
+  const Schedule* schedule = base_schedule(triage.tuned_for, parts_.device.info());
+  for (const Candidate& candidate : triage.set.candidates) {
+    if (candidate.schedule == schedule) return untimed(triage, candidate, Origin::base);
+  }
+  return heuristic(triage);
+}
+
+std::optional<Winner> Decider::accept(const Triage& triage, std::optional<Found> found, Origin origin) const {
+  if (!found || found->match == Match::none) return std::nullopt;
+  if (parts_.options.policy == Policy::pinned && found->match > parts_.options.pinned_accepts) return std::nullopt;
+  // A winner that is no candidate now (another rule, a disabled schedule, another configuration space) does not apply.
+  const Candidate* candidate = find_candidate(triage.set, found->decision.schedule, found->decision.config);
+  if (candidate == nullptr) return std::nullopt;
+  parts_.counters.decision_hits.fetch_add(1, std::memory_order_relaxed);
+  Winner winner{*candidate, std::move(found->decision), false};
+  winner.decision.origin = origin;
+  winner.decision.match = found->match;
+  return winner;
+}
+
+std::optional<Winner> Decider::recall(const Triage& triage) const {
+  const DeviceInfo& device = parts_.device.info();
+  const bool pinned = parts_.options.policy == Policy::pinned;
+  if (!pinned && parts_.store != nullptr) {
+    auto winner = accept(triage, parts_.store->find(triage.tuned_for, device, driver_, triage.set), Origin::store);
+    if (winner) return winner;
+  }
+  if (parts_.table == nullptr) return std::nullopt;
+  return accept(triage, parts_.table->find(triage.tuned_for, device, driver_, triage.set),
+                pinned ? Origin::pinned : Origin::shipped);
+}
+
+Result<Winner> Decider::tuned(const Triage& triage) const {
+  parts_.counters.tunings.fetch_add(1, std::memory_order_relaxed);
+  TuneResult result = parts_.options.tuner(parts_.device, parts_.binaries, triage.tuned_for, triage.set,
+                                           parts_.options.tune, parts_.log);
+  if (result.winner < 0) {
+    const Candidate* candidate = first_not_broken(triage.set, result.decision.candidates);
+    if (candidate == nullptr) {
+      return Error{Code::wrong_result, "no candidate survived tuning: " + result.decision.reason};
+    }
+    Winner winner = untimed(triage, *candidate, Origin::heuristic);
+    winner.decision.candidates = std::move(result.decision.candidates);
+    winner.decision.reason = "not timed: " + result.decision.reason;
+    return winner;
+  }
+  Winner winner{triage.set.candidates[static_cast<std::size_t>(result.winner)], std::move(result.decision), false};
+  Decision& decision = winner.decision;
+  decision.problem = triage.tuned_for.to_string();
+  decision.device = parts_.device.info().name;
+  decision.verdict = triage.record.verdict;
+  decision.route = triage.record.route;
+  decision.rule = triage.record.rule;
+  decision.table = triage.record.table;
+  decision.refusals = triage.record.refusals;
+  decision.searched = triage.record.searched;
+  decision.schedule = winner.candidate.schedule->name;
+  decision.config = winner.candidate.config.to_string();
+  decision.schedule_digest = winner.candidate.schedule->digest();
+  decision.candidate_set = triage.record.candidate_set;
+  decision.driver = driver_;
+  if (decision.origin == Origin::none) decision.origin = Origin::tuned;
+  decision.match = Match::exact;
+  // What could not be timed here (no memory, say) may well be timed by the next process.
+  if (parts_.persist && parts_.store != nullptr && decision.origin == Origin::tuned) {
+    // The store has warned already where it cannot write; the winner lives on in memory.
+    if (const Status saved = parts_.store->save(triage.tuned_for, parts_.device.info(), decision); !saved.ok()) {
+      parts_.log.write(LogLevel::debug, "decision not saved: " + saved.error().message);
+    }
+  }
+  return winner;
+}
+
+Result<Winner> Decider::decide(const Triage& triage) const {
+  if (std::optional<Winner> winner = recall(triage)) return std::move(*winner);
+  switch (parts_.options.policy) {
+    case Policy::first_use:
+      return tuned(triage);
+    case Policy::background: {
+      Winner winner = base(triage);
+      winner.provisional = true;
+      return winner;
+    }
+    case Policy::pinned:
+      return Error{Code::pinned_miss, "policy pinned: the decision table has no decision for " +
+                                          triage.tuned_for.to_string() + " on " + parts_.device.info().name +
+                                          " that matches at level " + std::string(name(parts_.options.pinned_accepts)) +
+                                          "; tune it and add it to the table"};
+    case Policy::immediate:
+    case Policy::off:
+      break;
+  }
+  return heuristic(triage);
+}
+
+}  // namespace sl

@@ -1,0 +1,54 @@
+// From candidates to a winner: decision store, decision table, tuner, heuristic, in the order that the policy says.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "dispatch/dispatcher.hpp"
+#include "dispatch/triage.hpp"
+#include "dispatch/winners.hpp"
+
+namespace sl {
+
+/// What deciding needs; all of it outlives the Decider. Thread-safe: nothing here changes after construction.
+class Decider {
+ public:
+  struct Parts {
+    Device& device;
+    BinaryCache& binaries;
+    DecisionStore* store;        ///< may be null
+    const DecisionTable* table;  ///< may be null
+    const DispatcherOptions& options;
+    DispatchCounters& counters;
+    const Log& log;
+    bool persist;  ///< false while the environment forces or disables schedules: such winners are nobody else's
+  };
+  explicit Decider(const Parts& parts) : parts_(parts), driver_(parts.device.driver()) {}
+
+  /// By policy. May read files, compile and tune; never call it for a capturing stream.
+  Result<Winner> decide(const Triage&) const;
+  /// A decision made earlier, here or elsewhere: the store's (the user's own) before the table's (shipped); with
+  /// `pinned` the table's alone. nullopt where there is none that applies.
+  std::optional<Winner> recall(const Triage&) const;
+  /// Times the candidates and saves the winner. An error where none can run.
+  Result<Winner> tuned(const Triage&) const;
+  /// The first candidate, untimed.
+  Winner heuristic(const Triage&) const;
+  /// The base schedule's first candidate, or else the heuristic's.
+  Winner base(const Triage&) const;
+
+ private:
+  std::optional<Winner> accept(const Triage&, std::optional<Found>, Origin) const;
+  Winner untimed(const Triage&, const Candidate&, Origin) const;
+
+  Parts parts_;
+  std::string driver_;
+};
+
+/// The record of a call served by a winner: the winner's own, with this call's problem, verdict and route.
+Decision joined(const Decision& record, const Winner&);
+
+/// "untimed" rows for candidates that no tuning has seen.
+std::vector<CandidateRecord> untimed_rows(const CandidateSet&);
+
+}  // namespace sl

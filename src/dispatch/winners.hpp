@@ -1,0 +1,73 @@
+// Decisions in memory: one a key, made once however many threads ask at once, bounded.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "core/digest.hpp"
+#include "core/result.hpp"
+#include "routing/decision.hpp"
+#include "schedules/schedule.hpp"
+
+namespace sl {
+
+/// What won for a key. Immutable once shared.
+struct Winner {
+  Candidate candidate;
+  Decision decision;
+  bool provisional = false;  ///< served until a background tuning replaces it
+};
+using WinnerPtr = std::shared_ptr<const Winner>;
+
+struct DigestHash {
+  std::size_t operator()(const Digest& digest) const noexcept { return static_cast<std::size_t>(digest.low); }
+};
+
+/// Thread-safe.
+class Winners {
+ public:
+  explicit Winners(std::size_t capacity) : capacity_(capacity) {}
+
+  /// Null where nothing is known; never waits for a flight.
+  WinnerPtr find(const Digest&) const;
+  /// The known winner, or what `make` returns: called without a lock, by one thread a key; the others wait for it. A
+  /// failure goes to every waiter of that flight and is forgotten.
+  Result<WinnerPtr> get(const Digest&, const std::function<Result<Winner>()>& make);
+  /// Replaces what is known.
+  void put(const Digest&, WinnerPtr);
+  std::size_t size() const;
+
+ private:
+  struct Flight;
+  void insert(const Digest&, WinnerPtr);  // with mutex_ held
+
+  mutable std::mutex mutex_;
+  std::size_t capacity_;
+  std::unordered_map<Digest, WinnerPtr, DigestHash> known_;
+  std::deque<Digest> order_;  // oldest first; what a full map drops
+  std::unordered_map<Digest, std::shared_ptr<Flight>, DigestHash> flights_;
+};
+
+/// How often each key failed, with the last reason. Thread-safe, bounded.
+class Failures {
+ public:
+  int record(const Digest&, const std::string& reason);  ///< returns the count, this one included
+  int count(const Digest&, std::string* reason = nullptr) const;
+  void forget(const Digest&);
+
+ private:
+  static constexpr std::size_t capacity = 1024;
+  struct Row {
+    int count = 0;
+    std::string reason;
+  };
+  mutable std::mutex mutex_;
+  std::unordered_map<Digest, Row, DigestHash> rows_;
+};
+
+}  // namespace sl
