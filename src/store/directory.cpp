@@ -80,6 +80,17 @@ std::string distrust(const struct stat& info) {
   return {};
 }
 
+bool same_time(const timespec& a, const timespec& b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }
+
+bool unlink_unchanged(const Directory& directory, const std::string& name, const struct stat& listed) {
+  struct stat now {};
+  if (::fstatat(directory.fd.get(), name.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (now.st_dev != listed.st_dev || now.st_ino != listed.st_ino || now.st_size != listed.st_size ||
+      !same_time(now.st_mtim, listed.st_mtim) || !same_time(now.st_ctim, listed.st_ctim))
+    return false;
+  return ::unlinkat(directory.fd.get(), name.c_str(), 0) == 0;
+}
+
 int for_each_name(const Directory& directory, const std::function<void(const char*)>& each) {
   int error = 0;
   Fd own = open_at(directory.fd.get(), ".", O_RDONLY | O_DIRECTORY, 0, error);  // its own offset

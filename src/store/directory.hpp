@@ -29,6 +29,10 @@ Directory open_child(const Directory& at, const std::filesystem::path& parent, c
 /// Why a file (an entry) with this stat must not be believed; empty if it may.
 std::string distrust(const struct stat&);
 
+/// Unlinks only what is still the listed file: one that was replaced or used since then stays.
+bool unlink_unchanged(const Directory&, const std::string& name, const struct stat& listed);
+bool same_time(const timespec&, const timespec&);
+
 /// Calls `each` with every name but "." and "..". Returns errno.
 int for_each_name(const Directory&, const std::function<void(const char*)>& each);
 

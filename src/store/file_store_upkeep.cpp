@@ -23,18 +23,6 @@ std::vector<std::string> names_in(const Directory& directory) {
   return names;
 }
 
-bool same_time(const timespec& a, const timespec& b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }
-
-/// Unlinks only what is still the listed file: one that was replaced or used since then stays.
-bool unlink_unchanged(const Directory& directory, const std::string& name, const struct stat& listed) {
-  struct stat now {};
-  if (::fstatat(directory.fd.get(), name.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  if (now.st_dev != listed.st_dev || now.st_ino != listed.st_ino || now.st_size != listed.st_size ||
-      !same_time(now.st_mtim, listed.st_mtim) || !same_time(now.st_ctim, listed.st_ctim))
-    return false;
-  return ::unlinkat(directory.fd.get(), name.c_str(), 0) == 0;
-}
-
 std::filesystem::file_time_type to_file_time(const timespec& time) {
   using namespace std::chrono;
   const sys_time<nanoseconds> since_epoch{seconds(time.tv_sec) + nanoseconds(time.tv_nsec)};
