@@ -213,6 +213,9 @@ Status FileStore::writable() {
   try {
     const Directory root = impl_->open_root(Create::yes);
     if (!root.ok()) return impl_->put_failed("directory", root.problem, root.error);
+    // tmp/ may be there already and writable where a new folder of entries could not be made.
+    if (::faccessat(root.fd.get(), ".", W_OK, AT_EACCESS) != 0)
+      return impl_->put_failed("directory", error_text(errno), errno);
     const Directory temporaries = open_child(root, impl_->options.directory, temporaries_name, Create::yes);
     if (!temporaries.ok()) return impl_->put_failed("directory", temporaries.problem, temporaries.error);
     int error = 0;
