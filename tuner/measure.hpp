@@ -3,12 +3,27 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "core/result.hpp"
 #include "dispatch/dispatcher.hpp"
-#include "tuner/record.hpp"
+#include "reference/reference.hpp"
+#include "tuner/session.hpp"
 
 namespace sl::tool {
+
+/// Times of one call in microseconds.
+struct Spread {
+  double median = 0, low = 0, high = 0;  ///< low and high: 10th and 90th percentile
+};
+
+struct Measurement {
+  std::int64_t outputs = 0, checked = 0, wrong = 0;
+  double error_over_bound = 0;  ///< largest |error| / allowed; infinity for a NaN
+  std::string first_wrong;      ///< empty where nothing is wrong
+  std::optional<Spread> time, copy;
+};
 
 struct MeasureOptions {
   std::uint64_t seed = 1;

@@ -9,21 +9,10 @@
 #include "device/device_info.hpp"
 #include "dispatch/dispatcher.hpp"
 #include "routing/decision.hpp"
+#include "tuner/measure.hpp"
 #include "tuner/session.hpp"
 
 namespace sl::tool {
-
-/// Times of one call in microseconds.
-struct Spread {
-  double median = 0, low = 0, high = 0;  ///< low and high: 10th and 90th percentile
-};
-
-struct Measurement {
-  std::int64_t outputs = 0, checked = 0, wrong = 0;
-  double error_over_bound = 0;  ///< largest |error| / allowed; infinity for a NaN
-  std::string first_wrong;      ///< empty where nothing is wrong
-  std::optional<Spread> time, copy;
-};
 
 struct CounterValues {
   std::uint64_t compiles = 0, binary_hits = 0, decision_hits = 0, tunings = 0, launches = 0;

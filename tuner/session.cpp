@@ -101,13 +101,18 @@ Result<std::unique_ptr<Session>> open_session(const Environment& environment, co
   session->options = dispatcher_options(environment, policy, asked.force);
 
   DeviceName name;
-  if (!asked.device.empty()) {
+  if (asked.opened != nullptr) {
+    name.host = asked.opened->info().backend == "host";
+  } else if (!asked.device.empty()) {
     SL_ASSIGN(name, parse_device_name(asked.device));
   } else {
     const auto count = cuda_device_count(environment);
     name.host = !count.ok() || count.value() == 0;
   }
-  SL_ASSIGN(session->device, open_device(name, asked.emulate, environment, log));
+  session->device = asked.opened;
+  if (session->device == nullptr) {
+    SL_ASSIGN(session->device, open_device(name, asked.emulate, environment, log));
+  }
   session->compiler = name.host ? make_host_compiler(environment, log) : make_nvrtc_compiler(environment, log);
   SL_ASSIGN(session->table, find_routing_table(session->device->info(), environment.routing_table, log));
   session->options.searched = session->table.searched;

@@ -28,11 +28,12 @@ struct DeviceName {
 Result<DeviceName> parse_device_name(std::string_view);
 
 struct SessionOptions {
-  std::string device;            ///< as parse_device_name(); empty = cuda:0 where there is a GPU, else host
-  int emulate = 90;              ///< capability that the host device emulates
-  std::optional<Policy> policy;  ///< none: the environment's, else first use
-  bool force = false;            ///< take calls that routing would keep
-  bool require_cache = false;    ///< a cache that cannot be written is an error, not a warning
+  std::string device;              ///< as parse_device_name(); empty = cuda:0 where there is a GPU, else host
+  std::shared_ptr<Device> opened;  ///< used instead where not null
+  int emulate = 90;                ///< capability that the host device emulates
+  std::optional<Policy> policy;    ///< none: the environment's, else first use
+  bool force = false;              ///< take calls that routing would keep
+  bool require_cache = false;      ///< a cache that cannot be written is an error, not a warning
 };
 
 /// The two stores of a cache directory. `root` is empty where there is no cache.

@@ -1,0 +1,205 @@
+// sluice_overhead: what the dispatch path costs on the host, beside a bare launch in the same process, and what it does
+// that it may not do. Writes one JSON object.
+//
+// Each way to launch is called in batches, the ways interleaved batch by batch; the queue is drained between batches,
+// outside of the measured time, so that no launch waits for room.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "bench/hooks.hpp"
+#include "bench/subject.hpp"
+#include "tuner/exit_code.hpp"
+#include "tuner/print.hpp"
+#include "tuner/support.hpp"
+
+namespace sl::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  std::string device, out;
+  int batches = 300, calls = 0;
+};
+
+struct Way {
+  const char* name;
+  bool (Subject::*call)() noexcept;
+  bool launches = true;
+  std::vector<double> ns = {};  ///< a call, one value a batch
+  HookCounts counts = {};       ///< of all batches
+  std::uint64_t calls = 0, failures = 0;
+};
+
+double milliseconds(Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
+
+double percentile(std::vector<double> values, double p) {
+  if (values.empty()) return 0;
+  const auto at = static_cast<std::ptrdiff_t>(p * static_cast<double>(values.size() - 1) + 0.5);
+  std::nth_element(values.begin(), values.begin() + at, values.end());
+  return values[static_cast<std::size_t>(at)];
+}
+
+void add(HookCounts& to, const HookCounts& from) {
+  to.allocations += from.allocations;
+  to.locks += from.locks;
+  to.files += from.files;
+  to.variables += from.variables;
+  to.own_allocations += from.own_allocations;
+  to.own_locks += from.own_locks;
+  to.own_files += from.own_files;
+  to.own_variables += from.own_variables;
+}
+
+Status batch(Subject& subject, Way& way, int calls, bool record) {
+  std::uint64_t failures = 0;
+  start_counting();
+  const auto start = Clock::now();
+  for (int i = 0; i < calls; ++i) failures += (subject.*way.call)() ? 0 : 1;
+  const auto end = Clock::now();
+  const auto counts = stop_counting();
+  SL_TRY(subject.drain());
+  if (!record) return {};
+  way.ns.push_back(1e6 * milliseconds(end - start) / calls);
+  way.calls += static_cast<std::uint64_t>(calls);
+  way.failures += failures;
+  add(way.counts, counts);
+  return {};
+}
+
+Json way_json(const Way& way) {
+  const auto per_call = [&](std::uint64_t count) {
+    return static_cast<double>(count) / static_cast<double>(way.calls);
+  };
+  const auto& c = way.counts;
+  return {{"ns", percentile(way.ns, 0.5)},     {"ns_p10", percentile(way.ns, 0.1)},
+          {"ns_p90", percentile(way.ns, 0.9)}, {"calls", way.calls},
+          {"failures", way.failures},          {"allocations", per_call(c.allocations)},
+          {"locks", per_call(c.locks)},        {"files", per_call(c.files)},
+          {"getenv", per_call(c.variables)},   {"own_allocations", c.own_allocations},
+          {"own_locks", c.own_locks},          {"own_files", c.own_files},
+          {"own_getenv", c.own_variables}};
+}
+
+// The first call of this process, from a device that is ready: with both stores filled by an earlier process it neither
+// compiles nor tunes nor opens NVRTC.
+Result<Json> first_call(std::unique_ptr<tool::Session>& session, const Environment& environment,
+                        const Arguments& arguments, const Log& log) {
+  tool::DeviceName name;
+  SL_ASSIGN(name, tool::parse_device_name(arguments.device));
+  const auto start = Clock::now();
+  tool::SessionOptions options;
+  SL_ASSIGN(options.opened, tool::open_device(name, options.emulate, environment, log));
+  SL_ASSIGN(const Stream stream, options.opened->create_stream());
+  SL_ASSIGN(const auto buffer, options.opened->allocate(1 << 20));
+  SL_TRY(options.opened->fill(buffer->data(), 0, buffer->size(), stream));
+  SL_TRY(options.opened->synchronize(stream));
+  const auto ready = Clock::now();
+
+  options.force = true;
+  SL_ASSIGN(session, tool::open_session(environment, options, log));
+  SL_ASSIGN(const auto problem, parse(taken_call));
+  Tensors tensors;
+  auto* const base = static_cast<std::byte*>(buffer->data());
+  tensors.x = base;
+  tensors.w = base + (256 << 10);
+  tensors.y = base + (512 << 10);
+  Error error;
+  const Code code = session->dispatcher->conv2d(problem, tensors, stream, Regular::yes, error);
+  if (code != Code::ok) return Error{code, std::string(taken_call) + ": " + error.message};
+  const auto returned = Clock::now();
+  SL_TRY(session->device->synchronize(stream));
+  const auto done = Clock::now();
+  session->device->destroy_stream(stream);
+
+  const auto& jit = session->binaries->counters();
+  const auto& dispatch = session->dispatcher->counters();
+  return Json{{"device_init_ms", milliseconds(ready - start)},
+              {"returned_ms", milliseconds(returned - ready)},
+              {"finished_ms", milliseconds(done - ready)},
+              {"compiles", jit.compiles.load()},
+              {"binary_hits", jit.binary_hits.load()},
+              {"tunings", dispatch.tunings.load()},
+              {"decision_hits", dispatch.decision_hits.load()},
+              {"nvrtc_opened", !tool::mapped_libraries({"libnvrtc"}).empty()}};
+}
+
+Result<Json> measure(const Arguments& arguments) {
+  const Log log(tool::stderr_sink(false), LogLevel::warning);
+  SL_ASSIGN(const Environment environment, read_environment());
+  std::unique_ptr<tool::Session> session;
+  SL_ASSIGN(Json first, first_call(session, environment, arguments, log));
+  SL_ASSIGN(const auto subject, Subject::create(*session));
+
+  Way ways[] = {{"bare", &Subject::bare},           {"plan", &Subject::plan},     {"lookup", &Subject::lookup},
+                {"kept", &Subject::kept, false},    {"c_plan", &Subject::c_plan}, {"c_lookup", &Subject::c_lookup},
+                {"c_kept", &Subject::c_kept, false}};
+  const bool host = session->device->info().backend == "host";
+  const int calls = arguments.calls > 0 ? arguments.calls : host ? 8 : 256;
+  const int warm_up = std::max(1, arguments.batches / 10);
+  const std::size_t count = std::size(ways);
+  for (int b = -warm_up; b < arguments.batches; ++b) {
+    // Who goes first rotates: the batch after a drain starts with an idle device.
+    for (std::size_t i = 0; i < count; ++i) {
+      SL_TRY(batch(*subject, ways[(i + static_cast<std::size_t>(b + warm_up)) % count], calls, b >= 0));
+    }
+  }
+
+  Json out = {{"schema", 1},
+              {"device", session->device->info().name},
+              {"driver", session->device->driver()},
+              {"problem", taken_call},
+              {"schedule", subject->prepared().decision.schedule},
+              {"kept_problem", kept_call},
+              {"batches", arguments.batches},
+              {"calls_per_batch", calls},
+              {"first_call", std::move(first)},
+              {"ways", Json::object()},
+              {"over_bare_ns", Json::object()}};
+  const double bare = percentile(ways[0].ns, 0.5);
+  for (const auto& way : ways) {
+    out["ways"][way.name] = way_json(way);
+    if (way.launches) out["over_bare_ns"][way.name] = percentile(way.ns, 0.5) - bare;
+    if (way.failures > 0) return Error{Code::internal, std::string(way.name) + ": a call failed"};
+  }
+  return out;
+}
+
+int run(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app{
+      "Host time, allocations and locks of a bare launch, a prepared plan, look-up-and-launch and a kept call.\n"
+      "Run twice: the second run's first_call is that of a process that finds everything in the stores."};
+  app.add_option("--device", arguments.device, "cuda, cuda:N or host")->required();
+  app.add_option("--out", arguments.out, "Write the JSON here too");
+  app.add_option("--batches", arguments.batches, "Batches a way")->check(CLI::Range(1, 1000000));
+  app.add_option("--calls", arguments.calls, "Calls a batch (default 256; host 8)")->check(CLI::Range(1, 512));
+  CLI11_PARSE(app, argc, argv);
+  const auto result = measure(arguments);
+  if (!result.ok()) return tool::fail(result.error());
+  const std::string text = result.value().dump(2) + "\n";
+  std::fputs(text.c_str(), stdout);
+  if (!arguments.out.empty() && !(std::ofstream(arguments.out) << text)) {
+    tool::complain(arguments.out + ": cannot be written");
+    return tool::exit_environment;
+  }
+  return tool::exit_done;
+}
+
+}  // namespace
+}  // namespace sl::bench
+
+int main(int argc, char** argv) {
+  try {
+    return sl::bench::run(argc, argv);
+  } catch (const std::exception& error) {
+    sl::tool::complain(error.what());
+    return sl::tool::exit_environment;
+  }
+}
