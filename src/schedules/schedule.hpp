@@ -38,6 +38,9 @@ struct Schedule {
   Refusal (*can_run)(const ConvProblem&, const DeviceInfo&);
   /// Non-empty where can_run; pruned by a model; the first is the heuristic's choice.
   std::vector<Config> (*configs)(const ConvProblem&, const DeviceInfo&);
+  /// nullopt = this schedule can run the problem with the configuration (every knob there, no other, values legal): for
+  /// configurations that came from a file. Requires can_run.
+  Refusal (*fits)(const ConvProblem&, const Config&);
   /// What is compiled in (never n; the base schedules' never h, w, p, q either).
   KernelSpec (*kernel)(const ConvProblem&, const Config&);
   Geometry (*geometry)(const ConvProblem&, const Config&);

@@ -1,0 +1,47 @@
+#include <algorithm>
+
+#include "schedules/schedule.hpp"
+
+namespace sl {
+namespace {
+
+bool named(std::span<const std::string> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Refusal refusal_of(const Schedule& schedule, const ConvProblem& problem, const DeviceInfo& device,
+                   std::span<const std::string> only, std::span<const std::string> disabled) {
+  if (!only.empty() && !named(only, schedule.name)) return "not among the schedules asked for";
+  if (named(disabled, schedule.name)) return "disabled by the environment";
+  if (!device_supports(schedule.min_capability, device)) {
+    return "capability = " + std::to_string(device.capability) + " of " + device.name + " (" + device.backend +
+           "): needs " + std::to_string(schedule.min_capability);
+  }
+  return schedule.can_run(problem, device);
+}
+
+}  // namespace
+
+CandidateSet candidates(const ConvProblem& problem, const DeviceInfo& device, std::span<const std::string> only,
+                        std::span<const std::string> disabled) {
+  CandidateSet set;
+  for (const Schedule* schedule : all_schedules()) {
+    if (Refusal refusal = refusal_of(*schedule, problem, device, only, disabled)) {
+      set.refusals.push_back({std::string(schedule->name), *std::move(refusal)});
+      continue;
+    }
+    for (Config& config : schedule->configs(problem, device)) set.candidates.push_back({schedule, std::move(config)});
+  }
+  return set;
+}
+
+Digest CandidateSet::digest() const {
+  KeyBuilder key;
+  for (const Candidate& candidate : candidates) {
+    key.add("schedule", candidate.schedule->digest().hex());
+    key.add("config", candidate.config.to_string());
+  }
+  return key.finish();
+}
+
+}  // namespace sl

@@ -1,0 +1,10 @@
+// The schedules, one constant each, defined in the file of its name.
+#pragma once
+
+#include "schedules/schedule.hpp"
+
+namespace sl {
+
+extern const Schedule dw_flat, dw_row8, dw_mult, grp_plane, grp_reduce;
+
+}  // namespace sl
