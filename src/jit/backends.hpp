@@ -27,8 +27,9 @@ Result<int> cuda_device_count(const Environment&);
 
 struct HostDeviceOptions {
   int capability = 90;     ///< emulated
-  int threads = 0;         ///< blocks run on this many threads; 0 = all cores
+  int threads = 0;         ///< blocks run on this many threads; 0 = all cores, at most 16
   std::uint64_t seed = 0;  ///< 0: threads of a block start in order; else shuffled under this seed
+  LogSink log = {};        ///< told (level error) of a freed buffer that was written outside its bounds
 };
 std::shared_ptr<Device> open_host_device(HostDeviceOptions = {});
 
