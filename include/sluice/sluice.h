@@ -59,7 +59,7 @@ typedef enum sluice_policy {
   SLUICE_IMMEDIATE = 1,  /* table or heuristic, no timing */
   SLUICE_BACKGROUND = 2, /* the base kernel at once; tune on another thread and stream; swap atomically */
   SLUICE_PINNED = 3,     /* only decisions of the given table; a miss fails closed */
-  SLUICE_OFF = 4         /* every call is kept */
+  SLUICE_OFF = 4         /* every call is kept (a REQUIRED one is UNSUPPORTED); SLUICE_DISABLE=1 does the same */
 } sluice_policy;
 typedef enum sluice_log_level {
   SLUICE_DEBUG = 0,
@@ -67,6 +67,13 @@ typedef enum sluice_log_level {
   SLUICE_WARNING = 2,
   SLUICE_ERROR = 3
 } sluice_log_level;
+
+/* How well a stored decision must match under SLUICE_PINNED. */
+typedef enum sluice_match {
+  SLUICE_MATCH_EXACT = 0,
+  SLUICE_MATCH_OTHER_DRIVER = 1,    /* or made with another driver version */
+  SLUICE_MATCH_OTHER_CANDIDATES = 2 /* or chosen from another set of candidates */
+} sluice_match;
 
 typedef struct sluice_context sluice_context;
 typedef struct sluice_plan sluice_plan;
@@ -76,22 +83,26 @@ typedef void (*sluice_log_callback)(sluice_log_level level, const char* message,
 
 typedef struct sluice_options {
   size_t size;
-  const char*
-      device;     /* "cuda", "cuda:1", "host"; NULL = "cuda:0". Never picked by itself: a missing device is an error */
-  int32_t policy; /* sluice_policy, or -1: SLUICE_POLICY from the environment, else first use */
-  const char* cache_dir;       /* NULL: SLUICE_CACHE_DIR, else the user's cache directory; "off" = no store */
-  const char* routing_table;   /* file or folder; NULL: SLUICE_ROUTING_TABLE, else shipped */
-  const char* decision_table;  /* file; for SLUICE_PINNED; NULL: SLUICE_DECISION_TABLE */
+  /* "cuda", "cuda:1", "host", "host:80" (the host emulating capability 8.0); NULL = "cuda:0". Never picked by itself: a
+   * missing device is an error. */
+  const char* device;
+  int32_t policy;            /* sluice_policy, or -1: SLUICE_POLICY from the environment, else first use */
+  const char* cache_dir;     /* NULL: SLUICE_CACHE_DIR, else the user's cache directory; "off" = no store */
+  const char* routing_table; /* file or folder; NULL: SLUICE_ROUTING_TABLE, else shipped */
+  /* File of tuned decisions: all that SLUICE_PINNED takes; other policies read it after the user's own decision store.
+   * NULL: SLUICE_DECISION_TABLE. */
+  const char* decision_table;
   int32_t force_take;          /* 1: take calls that routing would keep */
   double tune_budget_ms;       /* 0: default */
   uint64_t tune_scratch_bytes; /* 0: default */
   int32_t tune_threads;        /* 0: default */
   sluice_log_callback log;     /* NULL: silent */
   void* log_user;
-  int32_t log_level; /* least level passed on; default SLUICE_WARNING */
+  int32_t log_level;      /* least level passed on; default SLUICE_WARNING */
+  int32_t pinned_accepts; /* sluice_match; the weakest match that SLUICE_PINNED takes */
 } sluice_options;
 #define SLUICE_OPTIONS_INIT \
-  { sizeof(sluice_options), NULL, -1, NULL, NULL, NULL, 0, 0.0, 0, 0, NULL, NULL, SLUICE_WARNING }
+  { sizeof(sluice_options), NULL, -1, NULL, NULL, NULL, 0, 0.0, 0, 0, NULL, NULL, SLUICE_WARNING, SLUICE_MATCH_EXACT }
 
 /* A tensor view. dims and strides in logical order (n, c, h, w) or (k, c/groups, r, s), whatever the layout; strides in
  * elements. ndim is 4, or 3 for conv1d (n, c, w), or 1 for a bias. strides NULL = packed in the stated layout. Not
@@ -121,10 +132,12 @@ typedef struct sluice_conv2d_args {
   float alpha, beta;
   int32_t regular; /* 1: your own convolution can run this call (OPTIONAL); 0: it cannot (REQUIRED) */
 } sluice_conv2d_args;
-#define SLUICE_CONV2D_ARGS_INIT                                                                                     \
-  {                                                                                                                 \
-    sizeof(sluice_conv2d_args), {0}, {0}, {0}, {0}, {0}, SLUICE_NCHW, SLUICE_OIHW, 1, {1, 1}, {0, 0, 0, 0}, {1, 1}, \
-        SLUICE_ACT_NONE, 0.0f, 0.0f, 1                                                                              \
+#define SLUICE_TENSOR_NONE \
+  { NULL, SLUICE_F32, 0, NULL, NULL }
+#define SLUICE_CONV2D_ARGS_INIT                                                                                       \
+  {                                                                                                                   \
+    sizeof(sluice_conv2d_args), SLUICE_TENSOR_NONE, SLUICE_TENSOR_NONE, SLUICE_TENSOR_NONE, SLUICE_TENSOR_NONE,       \
+        SLUICE_TENSOR_NONE, SLUICE_NCHW, SLUICE_OIHW, 1, {1, 1}, {0, 0, 0, 0}, {1, 1}, SLUICE_ACT_NONE, 0.0f, 0.0f, 1 \
   }
 
 typedef struct sluice_counters {
@@ -138,14 +151,16 @@ typedef struct sluice_counters {
 SLUICE_API int32_t sluice_version(void);
 SLUICE_API const char* sluice_version_string(void);
 
-/* This thread's last non-OK outcome (kept included), as text; never NULL; valid until this thread's next call. */
+/* This thread's last non-OK outcome (kept included), as text; never NULL; valid until this thread's next call. A kept
+ * call that was known already gives a fixed text (no call on that path allocates); sluice_explain has its reason. */
 SLUICE_API const char* sluice_last_error(void);
 SLUICE_API const char* sluice_status_name(sluice_status status);
 
 /* options NULL = defaults. *context is NULL on failure. */
 SLUICE_API sluice_status sluice_context_create(const sluice_options* options, sluice_context** context);
-/* Joins background tuning. No call of this context may be under way and no plan of it may be used after. NULL is
- * allowed. */
+/* Joins background tuning. No call of this context may be under way and no plan of it may be run after. NULL is
+ * allowed. A forked child must not use its parent's context; destroying it there frees nothing and touches no device.
+ */
 SLUICE_API void sluice_context_destroy(sluice_context* context);
 
 /* Look up and run, asynchronously on `stream` (a CUstream / cudaStream_t of the context's device; NULL = legacy default
@@ -154,7 +169,8 @@ SLUICE_API void sluice_context_destroy(sluice_context* context);
 SLUICE_API sluice_status sluice_conv2d(sluice_context* context, const sluice_conv2d_args* args, void* stream);
 
 /* Decide (compile, tune) without running. Tensor data may be NULL except for alignment: NULL data counts as 16-byte
- * aligned. *plan is non-NULL for OK only. */
+ * aligned. *plan is non-NULL for OK only. Under SLUICE_BACKGROUND the plan holds the base kernel until prepared again.
+ */
 SLUICE_API sluice_status sluice_prepare(sluice_context* context, const sluice_conv2d_args* args, void* stream,
                                         sluice_plan** plan);
 /* Run a prepared plan: no look-up. Pointers must have at least the alignment the plan was prepared for; bias and z NULL
@@ -167,7 +183,7 @@ SLUICE_API void sluice_plan_destroy(sluice_plan* plan);
 SLUICE_API sluice_status sluice_explain(sluice_context* context, const sluice_conv2d_args* args, int32_t dry,
                                         char** json);
 /* The same from a benchdnn descriptor with optional key=value tokens ("g144mb32ic144ih56oc144oh56kh3ph1 dt=f16
- * tag=nhwc"). */
+ * tag=nhwc"); regular=no explains it as a REQUIRED call. */
 SLUICE_API sluice_status sluice_explain_text(sluice_context* context, const char* problem, int32_t dry, char** json);
 SLUICE_API void sluice_string_free(char* string);
 

@@ -1,0 +1,93 @@
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+
+#include "capi/call.hpp"
+
+namespace sl::capi {
+namespace {
+
+std::uint64_t saturated(std::initializer_list<std::int64_t> factors) {
+  std::uint64_t result = 1;
+  for (const std::int64_t factor : factors) {
+    if (__builtin_mul_overflow(result, static_cast<std::uint64_t>(factor), &result)) {
+      return std::numeric_limits<std::uint64_t>::max();
+    }
+  }
+  return result;
+}
+
+bool overlap(const void* a, std::uint64_t a_bytes, const void* b, std::uint64_t b_bytes) {
+  const auto p = reinterpret_cast<std::uintptr_t>(a), q = reinterpret_cast<std::uintptr_t>(b);
+  return p < q ? q - p < a_bytes : p - q < b_bytes;
+}
+
+std::string address(const void* pointer) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  for (auto value = reinterpret_cast<std::uintptr_t>(pointer); value != 0; value >>= 4) {
+    text.insert(text.begin(), digits[value & 15]);
+  }
+  return "0x" + text;
+}
+
+Code refuse(Error& error, std::string message) {
+  error = {Code::invalid, std::move(message)};
+  return error.code;
+}
+
+}  // namespace
+
+Extents extents(const ConvProblem& v) {
+  const auto element = static_cast<std::int64_t>(size_of(v.dtype));
+  Extents bytes;
+  bytes.x = saturated({v.n, v.c, v.h, v.w, element});
+  bytes.w = saturated({v.k, v.channels_per_group(), v.r, v.s, element});
+  bytes.y = saturated({v.n, v.k, v.p, v.q, element});
+  bytes.z = v.residual ? bytes.y : 0;
+  bytes.bias = v.bias == Bias::none ? 0 : saturated({v.k, v.bias == Bias::f32 ? 4 : element});
+  return bytes;
+}
+
+Code check_pointers(const ConvProblem& v, const Extents& bytes, const Tensors& tensors, Data data, Error& error) {
+  struct Row {
+    const char* name;
+    const void* pointer;
+    std::uint64_t bytes;
+    std::uintptr_t element;
+    bool present;
+  };
+  const std::uintptr_t element = size_of(v.dtype);
+  const std::array<Row, 5> rows = {{
+      {"x", tensors.x, bytes.x, element, true},
+      {"w", tensors.w, bytes.w, element, true},
+      {"bias", tensors.bias, bytes.bias, v.bias == Bias::f32 ? 4 : element, v.bias != Bias::none},
+      {"z", tensors.z, bytes.z, element, v.residual},
+      {"y", tensors.y, bytes.y, element, true},
+  }};
+  for (const Row& row : rows) {
+    if (!row.present) {
+      if (row.pointer == nullptr) continue;
+      return refuse(error, std::string(row.name) + " = " + address(row.pointer) + ", must be NULL: the call has none");
+    }
+    if (row.pointer == nullptr) {
+      if (data == Data::optional || v.n == 0) continue;
+      return refuse(error, std::string(row.name) + ".data = NULL, must be device memory of " +
+                               std::to_string(row.bytes) + " bytes");
+    }
+    if (reinterpret_cast<std::uintptr_t>(row.pointer) % row.element != 0) {
+      return refuse(error, std::string(row.name) + ".data = " + address(row.pointer) +
+                               ", must be a multiple of its element's " + std::to_string(row.element) + " bytes");
+    }
+    if (&row == &rows.back() || tensors.y == nullptr || v.n == 0) continue;
+    if (!overlap(row.pointer, row.bytes, tensors.y, bytes.y)) continue;
+    if (row.name[0] == 'z' && row.pointer == tensors.y) continue;
+    return refuse(error, "y.data = " + address(tensors.y) + " (" + std::to_string(bytes.y) + " bytes) overlaps " +
+                             row.name + ".data = " + address(row.pointer) + " (" + std::to_string(row.bytes) +
+                             " bytes); only z may share memory with y, and then must be y itself");
+  }
+  return Code::ok;
+}
+
+}  // namespace sl::capi
