@@ -1,5 +1,6 @@
 // The rules of a legal ConvProblem, each a table row or a function of a few lines. No arithmetic is done on a field
 // before its range is known.
+#include <charconv>
 #include <cmath>
 #include <initializer_list>
 #include <optional>
@@ -176,7 +177,10 @@ Status check_activation(const ConvProblem& v) {
   const bool uses_beta = v.activation == Activation::clip;
   const bool uses_alpha = uses_beta || v.activation == Activation::leaky_relu;
   const std::string act = "activation " + std::string(name(v.activation));
-  const auto number = [](float value) { return std::to_string(static_cast<double>(value)); };
+  const auto number = [](float value) {
+    char digits[32];
+    return std::string(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr);
+  };
   if (!std::isfinite(v.alpha)) return invalid(v, "alpha is " + number(v.alpha) + ", must be finite");
   if (!std::isfinite(v.beta)) return invalid(v, "beta is " + number(v.beta) + ", must be finite");
   if (!uses_alpha && v.alpha != 0.0F) {

@@ -1,0 +1,31 @@
+// Random valid problems for RapidCheck. Kept apart from problems.hpp: rapidcheck.h is slow to compile.
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <cstdint>
+
+#include "core/conv_problem.hpp"
+
+namespace sl::test {
+
+struct SmallProblemOptions {
+  std::int64_t max_macs = 100000;
+  std::int64_t max_outputs = 4000;
+  std::int64_t max_kernel = 11;
+  std::int64_t max_dilation = 3;
+  std::int64_t max_stride = 4;
+  std::int64_t max_channels_per_group = 8;
+  std::int64_t max_multiplier = 16;
+  bool empty = true;  ///< now and then n = 0
+};
+
+/// Valid, normalised problems with every field random, within the bounds. Shrinks towards one 1x1 output of f32 nchw.
+rc::Gen<ConvProblem> small_problem(SmallProblemOptions options = {});
+
+}  // namespace sl::test
+
+template <>
+struct rc::Arbitrary<sl::ConvProblem> {
+  static Gen<sl::ConvProblem> arbitrary() { return sl::test::small_problem(); }
+};
