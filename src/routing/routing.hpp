@@ -31,13 +31,11 @@ struct Preflight {
 Preflight preflight(const ConvProblem&, const DeviceInfo&, Regular, std::span<const std::string> only = {},
                     std::span<const std::string> disabled = {});
 
-/// A feature of a problem that a rule's threshold may name.
-/// cpg, multiplier, kernel_area, r, s, stride (max), dilation (max), n, c, k, h, w, outputs (n*k*p*q), plane (p*q),
-/// bytes, align, depthwise (0/1), dtype, layout (by name, sets).
+/// A condition on one feature of a problem (features.hpp lists them): a range of a number, or a set of names.
 struct Threshold {
   std::string feature;
-  std::optional<double> min, max;   ///< inclusive
-  std::vector<std::string> any_of;  ///< for dtype, layout
+  std::optional<double> min, max;   ///< inclusive; of a number
+  std::vector<std::string> any_of;  ///< of a name: dtype, layout, weight_layout, activation
 };
 
 struct Evidence {
@@ -52,31 +50,39 @@ struct Rule {
   bool take = false;
   std::vector<Threshold> when;         ///< all must hold
   std::vector<std::string> schedules;  ///< candidates in order of preference; empty = all
-  std::optional<Evidence> evidence;    ///< required where take, except in the conservative default
+  std::optional<Evidence> evidence;    ///< required where take, except in a table for any device
+  std::string note;                    ///< for people
 };
 
 struct Route {
   bool take = false;
-  std::string rule;  ///< name of the rule, or "default: keep"
+  std::string rule;  ///< name of the rule, "default: keep", or "outside the measured range: keep"
   std::vector<std::string> schedules;
-  std::string table;  ///< origin: path or "embedded:nvidia-h200"
+  std::string table;   ///< origin: path or "embedded:nvidia-h200"
+  std::string reason;  ///< where no rule decided: which bound was missed, or that none matched
 };
 
-/// Rules for one device; first match wins, the default is keep.
+/// Rules for one device; first match wins, the default is keep. Outside the measured range (`measured`, conditions that
+/// every call must meet before a rule is looked at) the answer is keep. Immutable after loading.
 class RoutingTable {
  public:
   static Result<RoutingTable> from_json(std::string_view json, std::string_view origin);
+  /// Pure. For a device that the table is not for: keep.
   Route decide(const ConvProblem&, const DeviceInfo&) const;
   std::string to_json() const;
   bool matches(const DeviceInfo&) const;  ///< by device name and capability as the file's "device" says
+  /// "NVIDIA H200 (capability 90)", or "any device".
+  std::string device_text() const;
+  bool for_any_device() const { return any_device_; }
   const std::string& origin() const { return origin_; }
   const std::vector<Rule>& rules() const { return rules_; }
   static RoutingTable take_everything(std::string origin);  ///< the host device's, and --force's
 
  private:
-  std::string origin_, device_name_;
+  std::string origin_, device_name_, note_;
   int capability_ = 0;
   bool any_device_ = false;
+  std::vector<Threshold> measured_;
   std::vector<Rule> rules_;
 };
 
@@ -89,6 +95,7 @@ struct TableChoice {
 };
 Result<TableChoice> find_routing_table(const DeviceInfo&, const std::string& user_path, const Log&);
 
+/// The value of a numeric feature; NaN where there is none of that name.
 double feature_value(const ConvProblem&, std::string_view feature);
 
 }  // namespace sl

@@ -1,0 +1,27 @@
+#include <algorithm>
+
+#include "routing/decision_store.hpp"
+
+namespace sl {
+
+Match match_level(const Decision& decision, const ConvProblem& problem, const DeviceInfo& device,
+                  const std::string& driver, const CandidateSet& set) {
+  if (decision.schedule.empty() || decision.device != device.name) return Match::none;
+  // A misfiled or hand-edited record: the name it was found under is not proof enough.
+  const Result<ConvProblem> recorded = parse(decision.problem);
+  if (!recorded.ok() || recorded.value().batch_bucket() != problem.batch_bucket()) return Match::none;
+
+  const Schedule* schedule = find_schedule(decision.schedule);
+  if (schedule == nullptr || schedule->digest() != decision.schedule_digest) return Match::none;
+  // A schedule with no candidate refused the problem or the device, or the caller disabled it.
+  const bool runs = std::any_of(set.candidates.begin(), set.candidates.end(),
+                                [schedule](const Candidate& candidate) { return candidate.schedule == schedule; });
+  if (!runs || schedule->can_run(problem, device)) return Match::none;
+  const std::optional<Config> config = Config::parse(decision.config);
+  if (!config || schedule->fits(problem, *config)) return Match::none;
+
+  if (decision.candidate_set != set.digest()) return Match::other_candidates;
+  return decision.driver == driver ? Match::exact : Match::other_driver;
+}
+
+}  // namespace sl
