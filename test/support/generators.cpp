@@ -1,11 +1,16 @@
 #include "support/generators.hpp"
 
+#include <stdlib.h>
+
 #include <algorithm>
 
 #include "support/problems.hpp"
 
 namespace sl::test {
 namespace {
+
+// RapidCheck draws a new seed each run unless told; a test run must repeat. RC_PARAMS="seed=N" in the environment wins.
+const bool seed_is_fixed = setenv("RC_PARAMS", "seed=20250607", 0) == 0;
 
 std::int64_t pick(std::int64_t least, std::int64_t most) { return *rc::gen::inRange(least, std::max(least, most) + 1); }
 
@@ -83,7 +88,7 @@ ConvProblem pick_problem(const SmallProblemOptions& options) {
   problem.k = problem.groups * pick(1, *rc::gen::element<std::int64_t>(1, 3, options.max_multiplier));
   pick_attributes(problem);
   auto sized = with_output_size(problem, rows.far_pad, columns.far_pad);
-  RC_ASSERT(sized.ok());
+  if (!sized.ok() || !seed_is_fixed) RC_FAIL("no output fits, or the seed could not be set");
   fit(*sized, options);
   auto legal = validated(*sized);
   if (!legal.ok()) RC_FAIL(legal.error().message);
