@@ -1,0 +1,119 @@
+#include "schedules/host_runner.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace sl::test {
+namespace {
+
+constexpr std::size_t fence = 256;     // bytes on either side
+constexpr std::byte fence_byte{0xFF};  // as an element: NaN in every dtype
+
+Environment environment() {
+  Result<Environment> read = read_environment();
+  return read ? *read : Environment{};
+}
+
+/// Device memory for one tensor with fences, the tensor at an address of exactly the given alignment.
+class Fenced {
+ public:
+  static Result<Fenced> make(Device& device, std::span<const std::byte> content, std::size_t align) {
+    Fenced fenced;
+    fenced.size_ = content.size();
+    fenced.offset_ = fence + align % 32;  // buffers start at multiples of 32 at least; 16 + 256 is odd in sixteens
+    fenced.image_.assign(2 * fence + 32 + content.size(), fence_byte);
+    std::copy(content.begin(), content.end(), fenced.image_.begin() + static_cast<std::ptrdiff_t>(fenced.offset_));
+    SL_ASSIGN(fenced.buffer_, device.allocate(fenced.image_.size()));
+    SL_TRY(device.copy_in(fenced.buffer_->data(), fenced.image_.data(), fenced.image_.size(), nullptr));
+    return fenced;
+  }
+
+  void* data() const { return static_cast<std::byte*>(buffer_->data()) + offset_; }
+
+  /// The content; an error where a fence was written.
+  Result<std::vector<std::byte>> read(Device& device) {
+    SL_TRY(device.copy_out(image_.data(), buffer_->data(), image_.size(), nullptr));
+    for (std::size_t i = 0; i < image_.size(); ++i) {
+      const bool inside = i >= offset_ && i < offset_ + size_;
+      if (!inside && image_[i] != fence_byte) {
+        return Error{Code::wrong_result, "wrote outside y, at byte " +
+                                             std::to_string(static_cast<std::ptrdiff_t>(i - offset_)) + " of " +
+                                             std::to_string(size_)};
+      }
+    }
+    const auto begin = image_.begin() + static_cast<std::ptrdiff_t>(offset_);
+    return std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(size_));
+  }
+
+ private:
+  std::unique_ptr<Buffer> buffer_;
+  std::vector<std::byte> image_;
+  std::size_t size_ = 0, offset_ = 0;
+};
+
+}  // namespace
+
+std::string Job::what() const {
+  return std::string(schedule->name) + " " + config.to_string() + " on " + problem.to_string() + " seed " +
+         std::to_string(seed);
+}
+
+HostRunner::HostRunner(std::uint64_t thread_order_seed)
+    : device_(open_host_device({.capability = 90, .threads = 1, .seed = thread_order_seed})),
+      cache_(make_host_compiler(environment(), log_), std::make_shared<FileStore>(StoreOptions{}, log_), log_) {}
+
+Status HostRunner::compile(std::span<const Job> jobs) {
+  std::vector<KernelSpec> specs;
+  for (const Job& job : jobs) specs.push_back(job.schedule->kernel(job.problem, job.config));
+  const auto binaries = cache_.get(specs, info(), 0);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (!binaries[i]) return Error{binaries[i].error().code, jobs[i].what() + ": " + binaries[i].error().message};
+  }
+  return {};
+}
+
+Result<std::vector<std::byte>> HostRunner::run(const Job& job, const HostData& data) {
+  const ConvProblem& problem = job.problem;
+  const KernelSpec spec = job.schedule->kernel(problem, job.config);
+  const auto binaries = cache_.get({&spec, 1}, info(), 1);
+  if (!binaries[0]) return binaries[0].error();
+  const Geometry geometry = job.schedule->geometry(problem, job.config);
+  SL_ASSIGN(const std::shared_ptr<const Kernel> kernel, device_->load(**binaries[0], geometry.dynamic_smem));
+
+  const auto align = static_cast<std::size_t>(problem.align);
+  const std::vector<std::byte> poison(static_cast<std::size_t>(problem.y_elements()) * size_of(problem.dtype),
+                                      fence_byte);
+  SL_ASSIGN(Fenced x, Fenced::make(*device_, data.x, align));
+  SL_ASSIGN(Fenced w, Fenced::make(*device_, data.w, align));
+  SL_ASSIGN(Fenced bias, Fenced::make(*device_, data.bias, 16));
+  SL_ASSIGN(Fenced z, Fenced::make(*device_, data.z, align));
+  SL_ASSIGN(Fenced y, Fenced::make(*device_, poison, align));
+
+  SlParams params{};
+  job.schedule->params(problem, job.config, params);
+  params.x = x.data();
+  params.weight = w.data();
+  params.bias = problem.bias == Bias::none ? nullptr : bias.data();
+  params.z = problem.residual ? z.data() : nullptr;
+  params.y = y.data();
+  if (geometry.grid > 0) {
+    SL_TRY(device_->launch(*kernel, geometry, params, nullptr));
+    SL_TRY(device_->synchronize(nullptr));
+  }
+  return y.read(*device_);
+}
+
+bool host_compiler_present(std::string* why_not) {
+  const Log log;
+  const CompilerIdentity identity = make_host_compiler(environment(), log)->identity();
+  *why_not = identity.why_not;
+  return identity.available;
+}
+
+bool full_tests() {
+  const char* value = std::getenv("SLUICE_TEST_FULL");
+  return value != nullptr && std::strcmp(value, "0") != 0 && *value != '\0';
+}
+
+}  // namespace sl::test

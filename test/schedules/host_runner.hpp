@@ -1,0 +1,52 @@
+// Runs schedules on the host device: kernels compiled in batches, every tensor in a fenced buffer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/log.hpp"
+#include "jit/backends.hpp"
+#include "jit/binary_cache.hpp"
+#include "reference/reference.hpp"
+#include "schedules/schedule.hpp"
+
+namespace sl::test {
+
+/// One thing to run: a problem, and how. Data comes from `seed` and `fill`.
+struct Job {
+  ConvProblem problem;
+  const Schedule* schedule = nullptr;
+  Config config;
+  std::uint64_t seed = 1;
+  Fill fill = Fill::random;
+  std::string what() const;  ///< for messages: schedule, config, problem, seed
+};
+
+/// Not thread-safe. Everything a test makes stays compiled until it ends, so equal specs cost one compile.
+class HostRunner {
+ public:
+  explicit HostRunner(std::uint64_t thread_order_seed = 0);
+
+  const DeviceInfo& info() const { return device_->info(); }
+  /// Compiles what `jobs` need, many kernels a translation unit. The first failure, or success.
+  Status compile(std::span<const Job> jobs);
+  /// y of the job. Poisons y first; x, w, bias and z are surrounded by NaN, y by a fence that is checked after. Tensors
+  /// start at an address that problem.align divides and no larger power of two does.
+  Result<std::vector<std::byte>> run(const Job&, const HostData&);
+
+ private:
+  Log log_;
+  std::shared_ptr<Device> device_;
+  BinaryCache cache_;
+};
+
+/// Whether this machine has a compiler for the host device; if not, a reason to skip.
+bool host_compiler_present(std::string* why_not);
+
+/// SLUICE_TEST_FULL=1: everything instead of a covering choice.
+bool full_tests();
+
+}  // namespace sl::test
