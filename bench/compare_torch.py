@@ -15,6 +15,7 @@ import json
 import os
 import random
 import statistics
+import subprocess
 import sys
 import time
 import warnings
@@ -24,6 +25,15 @@ import sluice_abi  # noqa: E402
 
 L2_BYTES = 60e6
 NAMES = {"fp16": "f16", "fp32": "f32", "f16": "f16", "f32": "f32", "bf16": "bf16"}
+
+
+def driver_version():
+    """As nvidia-smi says; empty where it is not there."""
+    try:
+        return subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True,
+                              check=True).stdout.split()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return ""
 
 
 def expand(suite, batches, dtypes, layouts, seed):
@@ -185,7 +195,8 @@ def main():
     started = time.time()
     with open(options.out, "a") as file:
         if not done:
-            header = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "cudnn": torch.backends.cudnn.version(),
+            major, minor = torch.cuda.get_device_capability()
+            header = {"gpu": torch.cuda.get_device_name(), "capability": 10 * major + minor, "driver": driver_version(), "torch": torch.__version__, "cudnn": torch.backends.cudnn.version(),
                       "sluice": context.library.sluice_version_string().decode(), "commit": options.commit}
             file.write(json.dumps(header) + "\n")
         for count, call in enumerate(calls):
