@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <system_error>
 #include <thread>
 
 namespace sl {
@@ -21,7 +22,13 @@ std::vector<Part> in_parts(std::int64_t count, int threads, const Body& body) {
   const auto run = [&](std::int64_t part) {
     body(results[static_cast<std::size_t>(part)], count * part / parts, count * (part + 1) / parts);
   };
-  for (std::int64_t part = 1; part < parts; ++part) workers.emplace_back(run, part);
+  for (std::int64_t part = 1; part < parts; ++part) {
+    try {
+      workers.emplace_back(run, part);
+    } catch (const std::system_error&) {  // no thread to be had
+      run(part);
+    }
+  }
   run(0);
   workers.clear();  // joins
   return results;

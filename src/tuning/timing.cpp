@@ -220,6 +220,21 @@ double noise_floor(const std::vector<Samples>& all) {
   return std::clamp(std::max(relative_noise(*incumbent), relative_noise(*fastest)), 0.01, 0.5);
 }
 
+int fastest(const std::vector<Samples>& all, double margin) {
+  for (const bool abandoned : {false, true}) {
+    const auto eligible = [&](const Samples& samples) { return !samples.us.empty() && samples.abandoned == abandoned; };
+    double best = std::numeric_limits<double>::infinity();
+    for (const Samples& samples : all) {
+      if (eligible(samples)) best = std::min(best, samples.median());
+    }
+    const double limit = best / (1 - std::clamp(margin, 0.0, 0.9));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (eligible(all[i]) && all[i].median() <= limit) return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
 int rotating_sets(const DeviceInfo& info, std::int64_t bytes_per_set, std::uint64_t scratch_bytes) {
   if (bytes_per_set <= 0) return 1;
   const auto bytes = static_cast<std::uint64_t>(bytes_per_set);

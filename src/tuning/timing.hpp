@@ -50,6 +50,11 @@ std::vector<Samples> time_interleaved(Device&, Stream, const std::vector<Workloa
 /// at least 1 %, and at least 5 % where fewer than three replays say anything about spread. At most 50 %.
 double noise_floor(const std::vector<Samples>&);
 
+/// Index of the winner, -1 where nothing has samples: the smallest median, unless an earlier one is within `margin`
+/// (relative) of it. Then no difference was measured, and the earliest keeps winning however the noise falls. Abandoned
+/// ones count only where nothing else is left.
+int fastest(const std::vector<Samples>&, double margin);
+
 /// How many buffer sets of `bytes_per_set` leave L2, within `scratch_bytes`: at least 1, at most 64.
 int rotating_sets(const DeviceInfo&, std::int64_t bytes_per_set, std::uint64_t scratch_bytes);
 

@@ -24,7 +24,6 @@ struct Entry {
   CandidateRecord* record = nullptr;
   std::shared_ptr<const Binary> binary;
   Launchable launchable;
-  Samples samples;
   bool alive = true;      // neither dropped nor skipped
   bool verified = false;  // its output was right
 
@@ -67,6 +66,7 @@ class Tuning {
     decision_.candidate_set = set.digest();
     decision_.candidates.resize(set.candidates.size());
     entries_.resize(set.candidates.size());
+    samples_.resize(set.candidates.size());
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       entries_[i].candidate = &set.candidates[i];
       entries_[i].record = &decision_.candidates[i];
@@ -218,35 +218,38 @@ class Tuning {
     }
     TimingOptions timing = options_.timing;
     timing.deadline_us = std::max(1.0, left_ms() * 1000);
-    const std::vector<Samples> samples = time_interleaved(device_, stream, work, workspace.sets(), timing);
-    for (std::size_t i = 0; i < timed.size(); ++i) {
-      Entry& entry = *timed[i];
-      entry.samples = samples[i];
-      entry.record->median_us = samples[i].median();
-      entry.record->low_us = samples[i].percentile(0.1);
-      entry.record->high_us = samples[i].percentile(0.9);
-      if (samples[i].error == skipped_budget)
-        entry.drop(samples[i].error);
-      else if (!samples[i].error.empty())
-        entry.drop("launch: " + samples[i].error);
-      else
-        entry.record->outcome = samples[i].abandoned ? "slow" : "timed";
-    }
+    std::vector<Samples> samples = time_interleaved(device_, stream, work, workspace.sets(), timing);
     decision_.noise_floor = noise_floor(samples);
+    for (std::size_t i = 0; i < timed.size(); ++i) record(*timed[i], std::move(samples[i]));
+  }
+
+  void record(Entry& entry, Samples samples) {
+    entry.record->median_us = samples.median();
+    entry.record->low_us = samples.percentile(0.1);
+    entry.record->high_us = samples.percentile(0.9);
+    if (samples.error == skipped_budget) {
+      entry.drop(samples.error);
+    } else if (!samples.error.empty()) {
+      entry.drop("launch: " + samples.error);
+    } else {
+      entry.record->outcome = samples.abandoned ? "slow" : "timed";
+      samples_[static_cast<std::size_t>(&entry - entries_.data())] = std::move(samples);
+    }
   }
 
   /// A winner that does not repeat itself is dropped for the next; where nothing could be timed (no memory for the
   /// recordings, say) the first that computes the right result is taken as it is.
   void choose(Verifier& verifier) {
     for (;;) {
-      Entry* winner = fastest();
-      if (winner == nullptr) {
-        const auto first = std::find_if(entries_.begin(), entries_.end(), [](const Entry& e) { return e.verified; });
-        if (first == entries_.end()) return fail_all("no candidate could be timed");
-        winner = &*first;
+      const int fastest_one = fastest(samples_, decision_.noise_floor + options_.hysteresis);
+      auto winner = entries_.begin() + std::max(0, fastest_one);
+      if (fastest_one < 0) {
+        winner = std::find_if(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.verified; });
+        if (winner == entries_.end()) return fail_all("no candidate could be timed");
       }
       if (const Status repeats = verifier.verify_repeats(winner->launchable); !repeats.ok()) {
         winner->verified = false;
+        samples_[static_cast<std::size_t>(winner - entries_.begin())] = {};
         drop_wrong(*winner, repeats.error().message);
         continue;
       }
@@ -254,25 +257,6 @@ class Tuning {
       decision_.reason = "not timed: " + winner->record->outcome;
       return take(*winner, Origin::heuristic);
     }
-  }
-
-  /// The smallest median, unless an earlier candidate is within the noise floor of it: then no difference was measured,
-  /// and the same list keeps giving the same winner. Abandoned ones count only where nothing else is left.
-  Entry* fastest() {
-    for (const bool abandoned : {false, true}) {
-      const auto eligible = [&](const Entry& entry) {
-        return entry.alive && !entry.samples.us.empty() && entry.samples.abandoned == abandoned;
-      };
-      const Entry* best = nullptr;
-      for (const Entry& entry : entries_) {
-        if (eligible(entry) && (best == nullptr || entry.samples.median() < best->samples.median())) best = &entry;
-      }
-      if (best == nullptr) continue;
-      const double limit = best->samples.median() / (1 - std::min(0.9, decision_.noise_floor + options_.hysteresis));
-      return &*std::find_if(entries_.begin(), entries_.end(),
-                            [&](const Entry& entry) { return eligible(entry) && entry.samples.median() <= limit; });
-    }
-    return nullptr;
   }
 
   void take(const Entry& winner, Origin origin) {
@@ -302,8 +286,7 @@ class Tuning {
     TimingOptions timing = options_.timing;
     timing.rounds = std::min(timing.rounds, baseline_rounds);
     timing.deadline_us = std::max(1.0, left_ms() * 1000);
-    const double scale = static_cast<double>(problem_.n) / static_cast<double>(tuned_.n);
-    decision_.baseline_us = scale * time_interleaved(device_, stream, work, workspace.sets(), timing).front().median();
+    decision_.baseline_us = time_interleaved(device_, stream, work, workspace.sets(), timing).front().median();
   }
 
   void fail_all(const std::string& reason) {
@@ -326,6 +309,7 @@ class Tuning {
   Decision& decision_;
   Clock::time_point start_ = Clock::now();
   std::vector<Entry> entries_;
+  std::vector<Samples> samples_;  // one an entry
 };
 
 }  // namespace
