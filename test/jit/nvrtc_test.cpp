@@ -1,0 +1,142 @@
+// NVRTC itself: compiled for GPUs that are not here. Skipped with the reason where there is no toolkit.
+#include "jit/nvrtc.hpp"
+
+#include <gtest/gtest.h>
+
+#include "jit/backends.hpp"
+#include "jit/host_kernels.hpp"
+
+namespace sl {
+namespace {
+
+DeviceInfo gpu(int capability) {
+  DeviceInfo info;
+  info.name = "NVIDIA sm_" + std::to_string(capability);
+  info.capability = capability;
+  return info;
+}
+
+class Nvrtc : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto environment = read_environment();
+    ASSERT_TRUE(environment.ok()) << environment.error().message;
+    compiler = make_nvrtc_compiler(*environment, log);
+    if (!compiler->identity().available) GTEST_SKIP() << compiler->identity().why_not;
+  }
+  Log log;
+  std::unique_ptr<Compiler> compiler;
+};
+
+TEST_F(Nvrtc, IdentityIsTheFileAndVersionOpensIt) {
+  const CompilerIdentity identity = compiler->identity();
+  EXPECT_NE(identity.text.find("path=" + identity.path), std::string::npos) << identity.text;
+  EXPECT_NE(identity.text.find("size="), std::string::npos);
+  EXPECT_NE(identity.text.find("mtime="), std::string::npos);
+  const auto version = compiler->version();
+  ASSERT_TRUE(version.ok()) << version.error().message;
+  EXPECT_GE(std::stoi(*version), 12) << *version;
+}
+
+TEST_F(Nvrtc, BuiltinsAreOpenedFromBesideTheLibrary) {
+  const auto library = open_nvrtc(compiler->identity().path);
+  ASSERT_TRUE(library.ok()) << library.error().message;
+  const auto folder = library->path.substr(0, library->path.rfind('/'));
+  EXPECT_EQ(library->builtins.substr(0, library->builtins.rfind('/')), folder);
+  EXPECT_NE(library->builtins.find("libnvrtc-builtins.so." + library->version_text()), std::string::npos)
+      << library->builtins;
+}
+
+TEST_F(Nvrtc, CompilesForEachGpuIntoCodeWithItsResources) {
+  const KernelSpec specs[] = {test::testing_kernel("decode", "memory"),
+                              test::testing_kernel("overrun", "memory", {{"AT", 3}})};
+  for (const int capability : {80, 90, 120}) {
+    const auto arch = compiler->arch_for(gpu(capability));
+    ASSERT_TRUE(arch.ok()) << arch.error().message;
+    EXPECT_EQ(*arch, "sm_" + std::to_string(capability));
+    const auto binaries = compiler->compile(specs, *arch, 2);
+    ASSERT_EQ(binaries.size(), 2U);
+    for (std::size_t i = 0; i < 2; ++i) {
+      ASSERT_TRUE(binaries[i].ok()) << binaries[i].error().message;
+      const Binary& binary = *binaries[i];
+      EXPECT_EQ(binary.format, Binary::Format::cubin);
+      EXPECT_EQ(binary.code.substr(0, 4),
+                "\x7f"
+                "ELF");
+      EXPECT_EQ(binary.entry, specs[i].entry());
+      EXPECT_EQ(binary.arch, *arch);
+      EXPECT_NE(binary.compiler.find("nvrtc 1"), std::string::npos);
+      EXPECT_NE(binary.code.find(specs[i].entry()), std::string::npos) << "the symbol is visible";
+      EXPECT_GT(binary.registers, 0);
+      EXPECT_EQ(binary.spill_bytes, 0);
+      EXPECT_EQ(binary.static_smem, i == 0 ? 0 : 128);
+    }
+  }
+}
+
+TEST_F(Nvrtc, ANewerGpuGetsPtxOfTheNewestKnownArch) {
+  const auto arch = compiler->arch_for(gpu(999));
+  ASSERT_TRUE(arch.ok()) << arch.error().message;
+  EXPECT_EQ(arch->substr(0, 8), "compute_");
+  const KernelSpec spec = test::testing_kernel("decode", "memory");
+  const auto binaries = compiler->compile({&spec, 1}, *arch, 1);
+  ASSERT_TRUE(binaries[0].ok()) << binaries[0].error().message;
+  EXPECT_EQ(binaries[0]->format, Binary::Format::ptx);
+  EXPECT_NE(binaries[0]->code.find(".target sm_" + arch->substr(8)), std::string::npos);
+  EXPECT_NE(binaries[0]->code.find(spec.entry()), std::string::npos);
+  EXPECT_NE(binaries[0]->code.back(), '\0');
+}
+
+TEST_F(Nvrtc, AGpuThatIsTooOldIsRefusedWithTheList) {
+  const auto arch = compiler->arch_for(gpu(35));
+  ASSERT_FALSE(arch.ok());
+  EXPECT_EQ(arch.error().code, Code::unsupported);
+  EXPECT_NE(arch.error().message.find("sm_80"), std::string::npos) << arch.error().message;
+  EXPECT_NE(arch.error().message.find("not for sm_35"), std::string::npos) << arch.error().message;
+}
+
+TEST_F(Nvrtc, OtherBackendsAreRefused) {
+  DeviceInfo rocm = gpu(0);
+  rocm.backend = "rocm";
+  EXPECT_EQ(compiler->arch_for(rocm).error().code, Code::unsupported);
+}
+
+TEST_F(Nvrtc, AFailureCarriesLogOptionsArchVersionAndPathAndHarmsNoOther) {
+  const KernelSpec specs[] = {test::testing_kernel("broken", "memory", {{"BROKEN", 1}}),
+                              test::testing_kernel("broken", "memory", {{"BROKEN", 0}})};
+  const auto binaries = compiler->compile(specs, "sm_90", 2);
+  ASSERT_FALSE(binaries[0].ok());
+  EXPECT_TRUE(binaries[1].ok()) << binaries[1].error().message;
+  const Error& error = binaries[0].error();
+  EXPECT_EQ(error.code, Code::compile);
+  for (const std::string& text :
+       {std::string("broken on purpose"), std::string("--std=c++17"), std::string("--gpu-architecture=sm_90"),
+        specs[0].entry(), *compiler->version(), compiler->identity().path})
+    EXPECT_NE(error.message.find(text), std::string::npos) << "no '" << text << "' in: " << error.message;
+}
+
+TEST_F(Nvrtc, AnArchThatItDoesNotKnowIsAnErrorNotACrash) {
+  const KernelSpec spec = test::testing_kernel("decode", "memory");
+  const auto binaries = compiler->compile({&spec, 1}, "sm_1", 1);
+  ASSERT_FALSE(binaries[0].ok());
+  EXPECT_NE(binaries[0].error().message.find("sm_1"), std::string::npos) << binaries[0].error().message;
+}
+
+TEST(NvrtcLog, ResourcesAreReadFromPtxas) {
+  Binary binary;
+  read_ptxas_log(
+      "ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function 'k' for 'sm_90'\n"
+      "ptxas info    : Function properties for k\n    24 bytes stack frame, 20 bytes spill stores, 36 bytes spill "
+      "loads\n"
+      "ptxas info    : Used 255 registers, used 1 barriers, 6144 bytes smem, 712 bytes cmem[0]\n",
+      binary);
+  EXPECT_EQ(binary.registers, 255);
+  EXPECT_EQ(binary.spill_bytes, 36);
+  EXPECT_EQ(binary.static_smem, 6144);
+  Binary silent;
+  read_ptxas_log("", silent);
+  EXPECT_EQ(silent.registers + silent.spill_bytes + silent.static_smem, 0);
+}
+
+}  // namespace
+}  // namespace sl
