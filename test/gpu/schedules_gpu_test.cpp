@@ -1,0 +1,78 @@
+// Every schedule x its configurations x dtype x layout x the shared table of problems, and random problems, against the
+// double reference on a real GPU.
+#include <thread>
+
+#include "gpu_fixture.hpp"
+#include "schedule_cases.hpp"
+#include "support/check.hpp"
+#include "support/generators.hpp"
+#include "support/problems.hpp"
+#include "tuning/workspace.hpp"
+
+namespace sl::test {
+namespace {
+
+class ScheduleOnGpu : public GpuJit, public testing::WithParamInterface<const Schedule*> {};
+
+std::string schedule_name(const testing::TestParamInfo<const Schedule*>& info) { return std::string(info.param->name); }
+
+TEST_P(ScheduleOnGpu, TheTable) {
+  std::vector<ConvProblem> problems;
+  std::size_t turn = 0;
+  for (const NamedProblem& row : test_problems())
+    for (const ConvProblem& variant : spread_variants(row.problem, turn++)) problems.push_back(variant);
+  const auto cases = cases_of(*GetParam(), problems, device->info(), 4);
+  ASSERT_FALSE(cases.empty());
+  EXPECT_EQ(check_cases(cases, test_seed(1)), cases.size());
+  RecordProperty("cases", static_cast<int>(cases.size()));
+}
+
+TEST_P(ScheduleOnGpu, RandomProblems) {
+  const std::uint64_t seed = test_seed(2);
+  const auto generator = small_problem();
+  std::vector<ConvProblem> problems;
+  for (std::uint64_t i = 0; i < 400; ++i) problems.push_back(generator(rc::Random(seed + i), 100).value());
+  const auto cases = cases_of(*GetParam(), problems, device->info(), 1);
+  ASSERT_FALSE(cases.empty());
+  EXPECT_EQ(check_cases(cases, seed), cases.size());
+  RecordProperty("cases", static_cast<int>(cases.size()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ScheduleOnGpu, testing::ValuesIn(all_schedules().begin(), all_schedules().end()),
+                         schedule_name);
+
+// arrayfire#3711: weights staged in a module's globals would be one stream's for both.
+TEST_F(GpuJit, TwoStreamsWithTwoWeightsRunOneKernelAtOnce) {
+  ConvProblem problem = parse("mb8ic64ih56oc64oh56kh3ph1g64 dt=f16 tag=nhwc").value();
+  const Schedule* const schedule = base_schedule(problem, device->info());
+  ASSERT_NE(schedule, nullptr);
+  const Config config = schedule->configs(problem, device->info()).front();
+  const Geometry geometry = schedule->geometry(problem, config);
+  const auto kernel = load(schedule->kernel(problem, config), geometry.dynamic_smem);
+  ASSERT_NE(kernel, nullptr);
+  SlParams params = common_params(problem);
+  schedule->params(problem, config, params);
+  const auto run = [&](std::uint64_t seed) {
+    const OwnStream stream(*device);
+    const auto workspace = Workspace::create(*device, stream, problem, {.seed = seed, .max_sets = 1});
+    ASSERT_OK(workspace);
+    Workspace& work = **workspace;
+    std::vector<std::byte> first;
+    for (int round = 0; round < 20; ++round) {
+      ASSERT_OK(work.poison(0));
+      for (int i = 0; i < 20; ++i) ASSERT_OK(device->launch(*kernel, geometry, work.bind(params, 0), stream));
+      const auto y = work.read_y(0);
+      ASSERT_OK(y);
+      const test::Run what{problem, seed, Fill::random, schedule->arithmetic, std::string(schedule->name)};
+      EXPECT_TRUE(round > 0 ? same_output(what, first, *y) : output_is_right(what, work.host_data(), *y));
+      first = *y;
+    }
+    ASSERT_OK(work.check_redzones(0));
+  };
+  std::thread a(run, test_seed(3)), b(run, test_seed(4));
+  a.join();
+  b.join();
+}
+
+}  // namespace
+}  // namespace sl::test
