@@ -12,6 +12,8 @@ namespace {
 
 using nlohmann::json;
 
+// Our documents are a handful of levels deep; printing one is recursive.
+constexpr int most_depth = 100;
 constexpr std::uintmax_t most_file_bytes = 256ULL << 20;
 
 /// "line 3, column 14" of a byte offset.
@@ -54,7 +56,9 @@ Result<nlohmann::json> parse_json(std::string_view text, std::string_view origin
   const std::string file(origin);
   std::vector<std::set<std::string>> keys;
   std::string twice;
-  const auto watch = [&](int, json::parse_event_t event, json& value) {
+  bool too_deep = false;
+  const auto watch = [&](int depth, json::parse_event_t event, json& value) {
+    too_deep = too_deep || depth > most_depth;
     if (event == json::parse_event_t::object_start) keys.emplace_back();
     if (event == json::parse_event_t::object_end) keys.pop_back();
     if (event == json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second && twice.empty())
@@ -63,6 +67,8 @@ Result<nlohmann::json> parse_json(std::string_view text, std::string_view origin
   };
   try {
     json document = json::parse(text.begin(), text.end(), watch);
+    if (too_deep)
+      return Error{Code::invalid, file + ": is nested deeper than " + std::to_string(most_depth) + " levels"};
     if (!twice.empty())
       return Error{Code::invalid, file + ": key \"" + twice + "\" occurs twice in one object; each key once is right"};
     return document;
