@@ -1,0 +1,67 @@
+"""Runs the program under test in an environment of its own."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["SLUICE_PROGRAM"]
+DEPTHWISE = "g8mb1ic8ih10iw12oc8oh10ow12kh3ph1"
+GROUPED = "g4mb1ic16ih9iw8oc16oh9ow8kh3ph1"
+DENSE = "mb1ic64ih8oc64oh8kh3ph1"  # no schedule takes 64 channels a group
+DONE, USAGE, DEVICE, WRONG, ENVIRONMENT = 0, 2, 3, 4, 5
+
+
+class Outcome:
+    def __init__(self, process):
+        self.code = process.returncode
+        self.out = process.stdout
+        self.err = process.stderr
+        self.what = " ".join(process.args)
+
+    @property
+    def record(self):
+        return json.loads(self.out)
+
+    @property
+    def warnings(self):
+        return [line for line in self.err.splitlines() if line.startswith("sluice: warning: ")]
+
+    def __str__(self):
+        return f"{self.what}\nexit {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+class ProgramTest(unittest.TestCase):
+    """Each test has a cache directory that does not exist yet."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sluice-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.cache = self.folder / "cache"
+
+    def environment(self, **extra):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE_") and k not in ("NO_COLOR", "TERM")}
+        return {**kept, "SLUICE_CACHE_DIR": str(self.cache), **extra}
+
+    def sluice(self, *arguments, code=DONE, **environment):
+        process = subprocess.run([PROGRAM, *arguments], env=self.environment(**environment), capture_output=True,
+                                 text=True, timeout=300, stdin=subprocess.DEVNULL)
+        outcome = Outcome(process)
+        self.assertEqual(outcome.code, code, str(outcome))
+        return outcome
+
+    def run_host(self, problem, *arguments, code=DONE, **environment):
+        """`sluice run` on the host device with few timed replays, as JSON."""
+        return self.sluice("run", problem, "--device", "host", "--iters", "2", "--json", *arguments, code=code,
+                           **environment)
+
+    def assert_one_complaint(self, outcome, *parts):
+        """One line on stderr, from the program, that names what is wrong; nothing on stdout."""
+        lines = outcome.err.splitlines()
+        self.assertEqual(len(lines), 1, str(outcome))
+        self.assertTrue(lines[0].startswith("sluice: "), str(outcome))
+        for part in parts:
+            self.assertIn(part, lines[0])
