@@ -1,0 +1,4 @@
+// The C++ header stands alone too.
+#include "sluice/sluice.hpp"
+
+#include "sluice/sluice.hpp"

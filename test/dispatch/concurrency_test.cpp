@@ -1,0 +1,256 @@
+// Single flight, background tuning, capture, fork.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <set>
+#include <thread>
+
+#include "dispatch/fakes.hpp"
+
+namespace sl::test {
+namespace {
+
+/// Holds whoever waits until it is opened.
+class Gate {
+ public:
+  void wait() {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return open_; });
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  void await_waiter() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return waiting_ > 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int waiting_ = 0;
+  bool open_ = false;
+};
+
+std::vector<Code> sixteen_at_once(Rig& rig, Regular regular, const std::function<ConvProblem(int)>& problem) {
+  std::vector<Code> codes(16, Code::internal);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 16; ++i) {
+    threads.emplace_back([&, i] {
+      Error error;
+      codes[static_cast<std::size_t>(i)] = rig->conv2d(problem(i), any_tensors(), nullptr, regular, error);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return codes;
+}
+
+TEST(SingleFlight, SixteenThreadsTuneOnce) {
+  Rig rig;
+  rig.make();
+  rig.tuner.before = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };  // let the others arrive
+  // 9 to 24: two batch buckets (16 and 32), so two tunings.
+  const auto codes = sixteen_at_once(rig, Regular::yes, [](int i) { return depthwise(9 + i); });
+  for (const Code code : codes) EXPECT_EQ(code, Code::ok);
+  EXPECT_EQ(rig.tuner.calls, 2);
+  EXPECT_EQ(rig.compiler->compiled, 1) << "n is in no binary";
+  EXPECT_EQ(rig.device->loads, 1);
+  EXPECT_EQ(rig.device->launched, 16u);
+}
+
+TEST(SingleFlight, AFailureGoesToTheWaitersAndIsForgotten) {
+  Rig rig;
+  rig.make();
+  rig.tuner.before = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  rig.tuner.answer = [](const CandidateSet& set) { return ScriptedTuner::fail(set, "wrong: scripted"); };
+  for (const Code code : sixteen_at_once(rig, Regular::no, [](int) { return depthwise(); })) {
+    EXPECT_EQ(code, Code::unsupported);
+  }
+  rig.tuner.answer = nullptr;
+  Error error;
+  EXPECT_EQ(rig->conv2d(depthwise(), any_tensors(), nullptr, Regular::no, error), Code::ok) << error.message;
+}
+
+TEST(SingleFlight, AThrowingTunerIsAnErrorForEveryone) {
+  Rig rig;
+  rig.make();
+  rig.tuner.answer = [](const CandidateSet&) -> TuneResult { throw std::runtime_error("thrown by the tuner"); };
+  Error error;
+  EXPECT_EQ(rig->conv2d(depthwise(), any_tensors(), nullptr, Regular::no, error), Code::internal);
+  EXPECT_NE(error.message.find("thrown by the tuner"), std::string::npos) << error.message;
+}
+
+TEST(Background, ServesTheBaseAtOnceAndSwapsTheWinnerIn) {
+  Rig rig;
+  Gate gate;
+  rig.options.policy = Policy::background;
+  rig.make();
+  rig.tuner.before = [&] { gate.wait(); };
+  Error error;
+  ASSERT_EQ(rig->conv2d(depthwise(3), any_tensors(), nullptr, Regular::yes, error), Code::ok) << error.message;
+  const Kernel* base = rig.device->last_kernel;
+  EXPECT_EQ(rig->explain(depthwise(3), Regular::yes, true)->origin, Origin::base);
+  gate.await_waiter();
+  // Served while the tuning runs: the same shape (a hit), another batch of the bucket, and a REQUIRED call.
+  ASSERT_EQ(rig->conv2d(depthwise(3), any_tensors(), nullptr, Regular::yes, error), Code::ok);
+  ASSERT_EQ(rig->conv2d(depthwise(4), any_tensors(), nullptr, Regular::yes, error), Code::ok);
+  ASSERT_EQ(rig->conv2d(depthwise(3), any_tensors(), nullptr, Regular::no, error), Code::ok);
+  EXPECT_EQ(rig.device->last_kernel, base);
+  EXPECT_EQ(rig->counters().plan_hits, 1u);
+
+  gate.open();
+  rig->wait_idle();
+  const std::uint64_t misses = rig->counters().plan_misses;
+  std::set<const Kernel*> kernels;
+  for (const auto& [n, regular] : {std::pair{3, Regular::yes}, {4, Regular::yes}, {3, Regular::no}}) {
+    ASSERT_EQ(rig->conv2d(depthwise(n), any_tensors(), nullptr, regular, error), Code::ok);
+    EXPECT_EQ(rig.device->last_n, n);
+    kernels.insert(rig.device->last_kernel);
+  }
+  EXPECT_EQ(kernels.size(), 1u);
+  EXPECT_FALSE(kernels.contains(base)) << "the winner was not swapped in";
+  EXPECT_EQ(rig->counters().plan_misses, misses) << "the swap must reach the plan table";
+  EXPECT_EQ(rig.tuner.calls, 1);
+  EXPECT_EQ(rig->explain(depthwise(3), Regular::yes, true)->origin, Origin::tuned);
+}
+
+TEST(Background, AFailedTuningLeavesTheBaseAndIsNotRepeated) {
+  Rig rig;
+  rig.options.policy = Policy::background;
+  rig.tuner.answer = [](const CandidateSet& set) { return ScriptedTuner::fail(set, "wrong: scripted"); };
+  rig.make();
+  Error error;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(rig->conv2d(depthwise(), any_tensors(), nullptr, Regular::yes, error), Code::ok);
+    rig->wait_idle();
+  }
+  EXPECT_EQ(rig.tuner.calls, 1);
+  EXPECT_EQ(rig.warnings().size(), 1u);
+  EXPECT_EQ(rig->explain(depthwise(), Regular::yes, true)->origin, Origin::base);
+}
+
+TEST(Background, ManyThreadsAndShapesEndOnWinners) {
+  Rig rig;
+  rig.options.policy = Policy::background;
+  rig.make();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      Error error;
+      for (int i = 0; i < 40; ++i) {
+        ConvProblem problem = depthwise(1 + (i + t) % 8);
+        problem.c = problem.k = problem.groups = 16 + 16 * (i % 5);
+        EXPECT_EQ(rig->conv2d(problem, any_tensors(), nullptr, Regular::yes, error), Code::ok) << error.message;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  rig->wait_idle();
+  Error error;
+  for (int n = 1; n <= 8; ++n) {
+    ConvProblem problem = depthwise(n);
+    problem.c = problem.k = problem.groups = 16;
+    const auto set = candidates(problem.batch_bucket(), rig.device->info(), {}, {});
+    const std::string entry = set.candidates.back().schedule->kernel(problem, set.candidates.back().config).entry();
+    ASSERT_EQ(rig->conv2d(problem, any_tensors(), nullptr, Regular::yes, error), Code::ok);
+    const Kernel* kernel = rig.device->last_kernel;
+    EXPECT_EQ(dynamic_cast<const FakeKernel&>(*kernel).entry, entry) << n;
+  }
+  EXPECT_EQ(rig.tuner.calls, 5 * 4) << "five shapes, four batch buckets";
+}
+
+TEST(Background, DestructionJoinsTheThread) {
+  Rig rig;
+  rig.options.policy = Policy::background;
+  rig.make();
+  rig.tuner.before = [] { std::this_thread::sleep_for(std::chrono::milliseconds(5)); };
+  Error error;
+  for (int n : {1, 2, 4, 8}) {
+    ASSERT_EQ(rig->conv2d(depthwise(n), any_tensors(), nullptr, Regular::yes, error), Code::ok);
+  }
+  rig.dispatcher.reset();
+  EXPECT_LE(rig.tuner.calls, 4);
+}
+
+TEST(Capture, AnUnknownCallIsNotPreparedAndTouchesNothing) {
+  Rig rig;
+  rig.make();
+  rig.device->capture = true;
+  Error error;
+  EXPECT_EQ(rig->conv2d(depthwise(), any_tensors(), nullptr, Regular::yes, error), Code::not_prepared);
+  EXPECT_NE(error.message.find("prepare"), std::string::npos) << error.message;
+  EXPECT_EQ(rig->prepare(depthwise(), nullptr, Regular::no).error().code, Code::not_prepared);
+  EXPECT_EQ(rig.device->violations, 0);
+  EXPECT_EQ(rig.tuner.calls, 0);
+  EXPECT_EQ(rig->counters().not_prepared, 2u);
+}
+
+TEST(Capture, WhatIsKnownLaunches) {
+  Rig rig;
+  rig.make();
+  const auto plan = rig->prepare(depthwise(3), nullptr, Regular::yes);
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  rig.device->capture = true;
+  Error error;
+  EXPECT_TRUE(rig->run(**plan, any_tensors(), nullptr).ok());
+  EXPECT_EQ(rig->conv2d(depthwise(3), any_tensors(), nullptr, Regular::yes, error), Code::ok) << error.message;
+  // Not in the plan table, but decided, and its kernel is loaded: another batch of the bucket, and the REQUIRED call.
+  EXPECT_EQ(rig->conv2d(depthwise(4), any_tensors(), nullptr, Regular::yes, error), Code::ok) << error.message;
+  EXPECT_EQ(rig->conv2d(depthwise(3), any_tensors(), nullptr, Regular::no, error), Code::ok) << error.message;
+  EXPECT_EQ(rig->conv2d(depthwise(5), any_tensors(), nullptr, Regular::yes, error), Code::not_prepared);
+  EXPECT_EQ(rig.device->violations, 0);
+  EXPECT_EQ(rig.device->launched, 4u);
+}
+
+TEST(Capture, AKeepIsPureAndAnsweredAllTheSame) {
+  Rig rig;
+  rig.routing = keep_everything();
+  rig.make();
+  rig.device->capture = true;
+  Error error;
+  EXPECT_EQ(rig->conv2d(depthwise(), any_tensors(), nullptr, Regular::yes, error), Code::kept);
+  EXPECT_EQ(rig.device->violations, 0);
+}
+
+/// Exit status of `body` run in a forked child; -1 where it was killed.
+int in_child(const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Fork, AChildMayDestroyWhatItInherited) {
+  Rig rig;
+  rig.options.policy = Policy::background;
+  Gate gate;
+  rig.make();
+  rig.tuner.before = [&] { gate.wait(); };
+  Error error;
+  ASSERT_EQ(rig->conv2d(depthwise(), any_tensors(), nullptr, Regular::yes, error), Code::ok);
+  gate.await_waiter();  // the child inherits a thread that is not there
+  EXPECT_EQ(in_child([&] {
+              alarm(20);
+              Error child_error;
+              const Code code = rig->conv2d(depthwise(64), any_tensors(), nullptr, Regular::yes, child_error);
+              if (code != Code::environment || child_error.message.find("fork") == std::string::npos) return 1;
+              rig->wait_idle();
+              rig.dispatcher.reset();
+              return 0;
+            }),
+            0);
+  gate.open();
+  rig->wait_idle();
+  EXPECT_EQ(rig.tuner.calls, 1);
+}
+
+}  // namespace
+}  // namespace sl::test

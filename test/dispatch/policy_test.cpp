@@ -1,0 +1,236 @@
+// What each policy, and each variable of the environment, does with a call.
+#include <gtest/gtest.h>
+
+#include "dispatch/fakes.hpp"
+#include "support/temp_dir.hpp"
+
+namespace sl::test {
+namespace {
+
+Code call(Rig& rig, const ConvProblem& problem, Regular regular = Regular::yes, std::string* message = nullptr) {
+  Error error;
+  const Code code = rig->conv2d(problem, any_tensors(), nullptr, regular, error);
+  if (message != nullptr) *message = error.message;
+  return code;
+}
+
+Decision explained(Rig& rig, const ConvProblem& problem, bool dry = true) {
+  auto record = rig->explain(problem, Regular::yes, dry);
+  EXPECT_TRUE(record.ok()) << record.error().message;
+  return record.ok() ? *record : Decision{};
+}
+
+TEST(Policy, NamesRoundTrip) {
+  for (const Policy policy : {Policy::first_use, Policy::immediate, Policy::background, Policy::pinned, Policy::off}) {
+    EXPECT_EQ(parse_policy(name(policy)), policy);
+  }
+  EXPECT_EQ(parse_policy("sometimes"), std::nullopt);
+}
+
+TEST(Policy, FirstUseTunesOnceAndServesTheWinner) {
+  Rig rig;
+  rig.make();
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(rig.tuner.calls, 1);
+  const Decision record = explained(rig, depthwise());
+  EXPECT_EQ(record.origin, Origin::tuned);
+  EXPECT_EQ(record.verdict, Verdict::optional);
+  EXPECT_EQ(record.route, "take");
+  const auto set = candidates(depthwise(), rig.device->info(), {}, {});
+  EXPECT_EQ(record.config, set.candidates.back().config.to_string());
+}
+
+TEST(Policy, ImmediateTakesTheHeuristicsFirstAndTimesNothing) {
+  Rig rig;
+  rig.options.policy = Policy::immediate;
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(rig.tuner.calls, 0);
+  EXPECT_EQ(rig.compiler->compiled, 1) << "only the winner is compiled";
+  const Decision record = explained(rig, depthwise());
+  EXPECT_EQ(record.origin, Origin::heuristic);
+  const auto set = candidates(depthwise(), rig.device->info(), {}, {});
+  EXPECT_EQ(record.schedule, set.candidates.front().schedule->name);
+  EXPECT_EQ(record.config, set.candidates.front().config.to_string());
+}
+
+TEST(Policy, ImmediateUsesAStoredDecision) {
+  const TempDir stores;
+  Rig rig(stores.path());
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  rig.options.policy = Policy::immediate;
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(explained(rig, depthwise()).origin, Origin::store);
+  EXPECT_EQ(rig.tuner.calls, 1);
+}
+
+TEST(Policy, OffKeepsEveryCallAndRefusesRequiredOnes) {
+  Rig rig;
+  rig.options.policy = Policy::off;
+  rig.make();
+  std::string message;
+  EXPECT_EQ(call(rig, depthwise(), Regular::yes, &message), Code::kept);
+  EXPECT_NE(message.find("policy off"), std::string::npos) << message;
+  EXPECT_EQ(call(rig, depthwise(), Regular::no, &message), Code::unsupported);
+  EXPECT_NE(message.find(depthwise().to_string()), std::string::npos) << message;
+  EXPECT_EQ(rig.device->launched, 0u);
+}
+
+TEST(Policy, TheKillSwitchWins) {
+  Rig rig;
+  rig.environment.disabled = true;
+  rig.options.force_take = true;
+  rig.make();
+  std::string message;
+  EXPECT_EQ(call(rig, depthwise(), Regular::yes, &message), Code::kept);
+  EXPECT_NE(message.find("SLUICE_DISABLE"), std::string::npos) << message;
+  EXPECT_EQ(rig.compiler->compiled, 0);
+}
+
+TEST(Policy, PinnedMissesFailClosed) {
+  Rig rig;
+  rig.options.policy = Policy::pinned;
+  rig.make();
+  for (const Regular regular : {Regular::yes, Regular::no}) {
+    std::string message;
+    EXPECT_EQ(call(rig, depthwise(), regular, &message), Code::pinned_miss);
+    EXPECT_NE(message.find(depthwise().descriptor()), std::string::npos) << message;
+  }
+  EXPECT_EQ(rig.tuner.calls, 0);
+  EXPECT_EQ(rig.compiler->compiled, 0);
+  EXPECT_EQ(rig.device->launched, 0u);
+}
+
+TEST(Policy, PinnedServesItsTableAtTheAcceptedMatch) {
+  Rig rig;
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  const Decision winner = explained(rig, depthwise());
+  const std::string json = DecisionTable::to_json(rig.device->info(), {winner});
+  auto table = DecisionTable::from_json(json, "test");
+  ASSERT_TRUE(table.ok()) << table.error().message << json;
+  rig.table = std::make_shared<const DecisionTable>(*std::move(table));
+
+  rig.options.policy = Policy::pinned;
+  rig.make();
+  EXPECT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(explained(rig, depthwise()).origin, Origin::pinned);
+  EXPECT_EQ(explained(rig, depthwise()).config, winner.config);
+
+  rig.device->driver_ = "fake driver 2";
+  rig.make();
+  EXPECT_EQ(call(rig, depthwise()), Code::pinned_miss) << "an exact match was demanded";
+  rig.options.pinned_accepts = Match::other_driver;
+  rig.make();
+  EXPECT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(explained(rig, depthwise()).match, Match::other_driver);
+  EXPECT_EQ(rig.tuner.calls, 1);
+}
+
+TEST(Policy, ATableWithoutPinnedIsShippedDecisions) {
+  Rig rig;
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  auto table = DecisionTable::from_json(DecisionTable::to_json(rig.device->info(), {explained(rig, depthwise())}), "t");
+  ASSERT_TRUE(table.ok()) << table.error().message;
+  rig.table = std::make_shared<const DecisionTable>(*std::move(table));
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(explained(rig, depthwise()).origin, Origin::shipped);
+  EXPECT_EQ(rig.tuner.calls, 1);
+  EXPECT_EQ(rig->counters().decision_hits, 1u);
+}
+
+TEST(Policy, AForcedScheduleIsTheOnlyCandidateAndIsNotRemembered) {
+  const TempDir stores;
+  Rig rig(stores.path());
+  rig.environment.force_schedule = "dw_flat";
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(explained(rig, depthwise()).schedule, "dw_flat");
+  EXPECT_FALSE(explained(rig, depthwise()).refusals.empty());
+  rig.environment.force_schedule.clear();
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(rig.tuner.calls, 2) << "a forced winner must not be found by those who choose freely";
+}
+
+TEST(Policy, ADisabledScheduleIsNoCandidate) {
+  Rig rig;
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  const std::string winner = explained(rig, depthwise()).schedule;
+  rig.environment.disabled_schedules = {winner};
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_NE(explained(rig, depthwise()).schedule, winner);
+  for (const Schedule* schedule : all_schedules()) {
+    rig.environment.disabled_schedules.emplace_back(schedule->name);
+  }
+  rig.make();
+  std::string message;
+  EXPECT_EQ(call(rig, depthwise(), Regular::yes, &message), Code::kept);
+  EXPECT_NE(message.find("disabled"), std::string::npos) << message;
+  EXPECT_EQ(call(rig, depthwise(), Regular::no, &message), Code::unsupported);
+}
+
+TEST(Policy, ARequiredCallIsTakenWhereTheTableKeeps) {
+  Rig rig;
+  rig.routing = keep_everything();
+  rig.make();
+  EXPECT_EQ(call(rig, depthwise(), Regular::yes), Code::kept);
+  EXPECT_EQ(call(rig, depthwise(), Regular::no), Code::ok);
+  EXPECT_EQ(call(rig, depthwise(), Regular::yes), Code::kept) << "the two answers must not meet in the plan table";
+  rig.options.force_take = true;
+  rig.make();
+  EXPECT_EQ(call(rig, depthwise(), Regular::yes), Code::ok);
+}
+
+TEST(Policy, WhatNoScheduleCanRunIsKeptOrRefused) {
+  Rig rig;
+  rig.make();
+  ConvProblem dense = depthwise();
+  dense.c = dense.k = 64;
+  dense.groups = 1;
+  std::string message;
+  EXPECT_EQ(call(rig, dense, Regular::yes, &message), Code::kept);
+  EXPECT_EQ(call(rig, dense, Regular::no, &message), Code::unsupported);
+  EXPECT_NE(message.find(dense.to_string()), std::string::npos) << message;
+  EXPECT_NE(message.find("fake H200"), std::string::npos) << message;
+}
+
+TEST(Policy, AnIllegalProblemIsInvalidForEveryPolicy) {
+  for (const Policy policy : {Policy::first_use, Policy::immediate, Policy::off}) {
+    Rig rig;
+    rig.options.policy = policy;
+    rig.make();
+    ConvProblem broken = depthwise();
+    broken.groups = 7;
+    std::string message;
+    EXPECT_EQ(call(rig, broken, Regular::yes, &message), Code::invalid);
+    EXPECT_NE(message.find("groups"), std::string::npos) << message;
+  }
+}
+
+TEST(Explain, DryNeitherTunesNorCompiles) {
+  Rig rig;
+  rig.options.searched = {"here: no", "there: yes"};
+  rig.make();
+  const Decision record = explained(rig, depthwise(), true);
+  EXPECT_EQ(rig.tuner.calls, 0);
+  EXPECT_EQ(rig.compiler->compiled, 0);
+  EXPECT_EQ(record.route, "take");
+  EXPECT_EQ(record.searched, rig.options.searched);
+  ASSERT_FALSE(record.candidates.empty());
+  EXPECT_EQ(record.candidates.front().outcome, "untimed");
+  const Decision decided = explained(rig, depthwise(), false);
+  EXPECT_EQ(rig.tuner.calls, 1);
+  EXPECT_EQ(decided.origin, Origin::tuned);
+  EXPECT_EQ(decided.compiler, "empty 1");
+  EXPECT_EQ(decided.searched, rig.options.searched);
+}
+
+}  // namespace
+}  // namespace sl::test

@@ -1,0 +1,175 @@
+// What is decided or compiled once is used again: batch buckets, a second dispatcher, endless shapes; and failures are
+// not.
+#include <gtest/gtest.h>
+
+#include "dispatch/fakes.hpp"
+#include "support/temp_dir.hpp"
+
+namespace sl::test {
+namespace {
+
+Code call(Rig& rig, const ConvProblem& problem, Regular regular = Regular::yes, std::string* message = nullptr) {
+  Error error;
+  const Code code = rig->conv2d(problem, any_tensors(), nullptr, regular, error);
+  if (message != nullptr) *message = error.message;
+  return code;
+}
+
+TEST(Reuse, BatchesOfABucketShareTheDecisionAndAllBatchesTheBinary) {
+  Rig rig;
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise(5)), Code::ok);
+  ASSERT_EQ(call(rig, depthwise(8)), Code::ok);
+  EXPECT_EQ(rig.device->last_n, 8);
+  EXPECT_EQ(rig.tuner.calls, 1);
+  const int compiled = rig.compiler->compiled;
+  ASSERT_EQ(call(rig, depthwise(9)), Code::ok);
+  ASSERT_EQ(call(rig, depthwise(1000)), Code::ok);
+  EXPECT_EQ(rig.device->last_n, 1000) << "the launch is the call's own, not its bucket's";
+  EXPECT_EQ(rig.tuner.calls, 3);
+  EXPECT_EQ(rig.compiler->compiled, compiled);
+  EXPECT_EQ(rig.device->loads, 1);
+}
+
+TEST(Reuse, ASecondDispatcherCompilesAndTunesNothing) {
+  const TempDir stores;
+  {
+    Rig first(stores.path());
+    first.make();
+    ASSERT_EQ(call(first, depthwise()), Code::ok);
+    EXPECT_EQ(first->counters().tunings, 1u);
+  }
+  Rig second(stores.path());
+  second.make();
+  ASSERT_EQ(call(second, depthwise()), Code::ok);
+  EXPECT_EQ(second->counters().tunings, 0u);
+  EXPECT_EQ(second->counters().decision_hits, 1u);
+  EXPECT_EQ(second.compiler->compiled, 0);
+  EXPECT_EQ(second.binaries->counters().binary_hits, 1u);
+  const auto record = second->explain(depthwise(), Regular::yes, true);
+  EXPECT_EQ(record->origin, Origin::store);
+  EXPECT_EQ(record->match, Match::exact);
+}
+
+TEST(Reuse, EndlessBatchesGrowNothing) {
+  Rig rig;
+  rig.options.plan_capacity = 256;
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise(1)), Code::ok);
+  const std::size_t bytes = rig->plans().bytes();
+  const int compiled = rig.compiler->compiled;
+  for (std::int64_t n = 1; n <= 10000; ++n) {
+    if (call(rig, depthwise(n)) != Code::ok) FAIL() << n;
+  }
+  EXPECT_EQ(rig->plans().bytes(), bytes);
+  EXPECT_EQ(rig.compiler->compiled, compiled);
+  EXPECT_EQ(rig.device->loads, 1);
+  EXPECT_EQ(rig.tuner.calls, 9) << "buckets 1, 2, 4, ... 256";
+}
+
+TEST(Reuse, ManyKernelsLeaveOnlySizeGenericCandidates) {
+  Rig rig;
+  rig.options.max_kernels = 1;
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  for (int h = 20; h < 26; ++h) {
+    ConvProblem problem = depthwise();
+    problem.h = problem.p = h;
+    ASSERT_EQ(call(rig, problem), Code::ok);
+    const auto record = rig->explain(problem, Regular::yes, true);
+    EXPECT_TRUE(find_schedule(record->schedule)->size_generic) << record->schedule;
+  }
+}
+
+TEST(Failure, ACompileErrorIsKeptThreeTimesAndThenForGood) {
+  Rig rig;
+  rig.options.policy = Policy::immediate;
+  rig.compiler->error = "scripted compile error";
+  rig.make();
+  std::string message;
+  for (int i = 1; i <= max_failures; ++i) {
+    EXPECT_EQ(call(rig, depthwise(), Regular::yes, &message), Code::kept);
+    EXPECT_NE(message.find("scripted compile error"), std::string::npos) << message;
+    EXPECT_EQ(rig.compiler->remaining_errors, (1 << 30) - i) << "a failure is retried";
+  }
+  EXPECT_EQ(rig->counters().fallbacks, static_cast<std::uint64_t>(max_failures));
+  EXPECT_EQ(call(rig, depthwise()), Code::kept);
+  EXPECT_EQ(rig.compiler->remaining_errors, (1 << 30) - max_failures) << "and no more after that";
+  EXPECT_EQ(rig->counters().plan_hits, 1u);
+  const auto record = rig->explain(depthwise(), Regular::yes, true);
+  EXPECT_NE(record->reason.find("scripted compile error"), std::string::npos) << record->reason;
+  int warned = 0;
+  for (const std::string& warning : rig.warnings()) {
+    warned += warning.starts_with("kept ") ? 1 : 0;
+  }
+  EXPECT_EQ(warned, 1);
+}
+
+TEST(Failure, ATransientOneDoesNotPoisonTheKey) {
+  Rig rig;
+  rig.options.policy = Policy::immediate;
+  rig.compiler->error = "scripted compile error";
+  rig.compiler->remaining_errors = 1;
+  rig.make();
+  EXPECT_EQ(call(rig, depthwise()), Code::kept);
+  EXPECT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(rig.device->launched, 2u);
+}
+
+TEST(Failure, ARequiredCallSaysWhatFailedForWhichCall) {
+  Rig rig;
+  rig.options.policy = Policy::immediate;
+  rig.compiler->error = "scripted compile error";
+  rig.make();
+  std::string message;
+  for (int i = 0; i < max_failures + 2; ++i) {
+    EXPECT_EQ(call(rig, depthwise(), Regular::no, &message), Code::compile);
+  }
+  EXPECT_NE(message.find(depthwise().to_string()), std::string::npos) << message;
+  EXPECT_NE(message.find("fake H200"), std::string::npos) << message;
+  EXPECT_NE(message.find("scripted compile error"), std::string::npos) << message;
+  EXPECT_EQ(rig.compiler->remaining_errors, (1 << 30) - max_failures - 2) << "an error is never remembered";
+}
+
+TEST(Failure, AKernelThatDoesNotLoadIsKept) {
+  Rig rig;
+  rig.make();
+  rig.device->load_error = "scripted load error";
+  std::string message;
+  EXPECT_EQ(call(rig, depthwise(), Regular::yes, &message), Code::kept);
+  EXPECT_NE(message.find("scripted load error"), std::string::npos) << message;
+  rig.device->load_error.clear();
+  EXPECT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(rig.tuner.calls, 1) << "the decision stood; only loading failed";
+}
+
+TEST(Failure, TuningThatCouldNotMeasureServesTheFirstCandidateAndSavesNothing) {
+  const TempDir stores;
+  Rig rig(stores.path());
+  rig.tuner.answer = [](const CandidateSet& set) { return ScriptedTuner::fail(set, "skipped: budget"); };
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(rig->explain(depthwise(), Regular::yes, true)->origin, Origin::heuristic);
+  rig.tuner.answer = nullptr;
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(rig->explain(depthwise(), Regular::yes, true)->origin, Origin::tuned);
+}
+
+TEST(Failure, ACandidateFoundWrongIsNeverServed) {
+  Rig rig;
+  rig.tuner.answer = [](const CandidateSet& set) {
+    TuneResult result = ScriptedTuner::fail(set, "skipped: budget");
+    result.decision.candidates.front().outcome = "wrong: scripted";
+    return result;
+  };
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  const auto record = rig->explain(depthwise(), Regular::yes, true);
+  const auto set = candidates(depthwise(), rig.device->info(), {}, {});
+  EXPECT_EQ(record->config, set.candidates[1].config.to_string());
+}
+
+}  // namespace
+}  // namespace sl::test
