@@ -23,7 +23,7 @@ std::uint16_t round_to(const Format& format, double value) {
   const auto exponent_field = static_cast<int>((bits >> 52) & 0x7FF);
   const std::uint64_t fraction = bits & ((1ULL << 52) - 1);
   if (exponent_field == 0x7FF) {
-    const std::uint16_t quiet = fraction == 0 ? 0 : static_cast<std::uint16_t>(1 << (format.mantissa_bits - 1));
+    const std::uint32_t quiet = fraction == 0 ? 0U : 1U << (format.mantissa_bits - 1);
     return static_cast<std::uint16_t>(sign | format.infinity | quiet);
   }
   const int exponent = exponent_field - 1023;
