@@ -4,7 +4,7 @@ set_target_properties(test_capi PROPERTIES ENABLE_EXPORTS ON)
 target_link_libraries(test_capi PRIVATE sluice_reference ${CMAKE_DL_LIBS})
 
 add_test(NAME capi_exports
-  COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/capi/exports.sh" "$<TARGET_FILE:sluice>" "${PROJECT_SOURCE_DIR}/include/sluice/sluice.h")
+  COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/capi/exports.sh" "$<TARGET_FILE:sluice::sluice>" "${PROJECT_SOURCE_DIR}/include/sluice/sluice.h")
 if(NOT SLUICE_SANITIZE)  # a consumer would need the sanitizer's run-time library first
   set(consume "${CMAKE_CURRENT_SOURCE_DIR}/capi/consume/run.sh")
   add_test(NAME capi_consume_package COMMAND "${consume}" package "${PROJECT_BINARY_DIR}" "${PROJECT_BINARY_DIR}/consume/package")
