@@ -184,7 +184,11 @@ double relative_noise(const Samples& samples) {
   const double median = samples.median();
   if (!(median > 0)) return 0;
   if (samples.us.size() < 3) return 0.05;
-  return 0.5 * (samples.percentile(0.9) - samples.percentile(0.1)) / median;
+  // Normal: sigma = (90th - 10th percentile) / 2.563; a median of n has 1.253 sigma / sqrt(n); a difference sqrt(2)
+  // that.
+  constexpr double three_errors = 3 * 1.4142 * 1.2533 / 2.5631;
+  const double spread = (samples.percentile(0.9) - samples.percentile(0.1)) / median;
+  return three_errors * spread / std::sqrt(static_cast<double>(samples.us.size()));
 }
 
 }  // namespace

@@ -45,9 +45,10 @@ using Workload = std::function<Status(int set, Stream)>;
 /// and harms no other.
 std::vector<Samples> time_interleaved(Device&, Stream, const std::vector<Workload>&, int sets, const TimingOptions&);
 
-/// Relative noise of the measurement: how far apart two measurements of the same thing were. Half the spread (10th to
-/// 90th percentile) over the median, of the incumbent (the first with samples) or of the fastest, whichever is noisier;
-/// at least 1 %, and at least 5 % where fewer than three replays say anything about spread. At most 50 %.
+/// Relative noise of the measurement: differences between two medians below it are nothing. Three standard errors of
+/// such a difference, from the spread (10th to 90th percentile, as if normal) and number of replays, of the incumbent
+/// (the first with samples) or of the fastest, whichever is noisier: 0.7 of the spread at nine replays. At least 1 %,
+/// and at least 5 % where fewer than three replays say anything about spread; at most 50 %.
 double noise_floor(const std::vector<Samples>&);
 
 /// Index of the winner, -1 where nothing has samples: the smallest median, unless an earlier one is within `margin`

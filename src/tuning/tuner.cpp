@@ -156,7 +156,7 @@ class Tuning {
     entry.record->smem = entry.binary->static_smem + entry.launchable.geometry.dynamic_smem;
     auto kernel = device_.load(*entry.binary, entry.launchable.geometry.dynamic_smem);
     if (!kernel.ok()) return entry.drop("load: " + kernel.error().message);
-    entry.launchable.kernel = *std::move(kernel);
+    entry.launchable.kernel = std::move(kernel).value();
   }
 
   /// n is in no binary, so a smaller batch runs the same kernels; the ranking is taken to hold for the whole.

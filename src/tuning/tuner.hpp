@@ -46,7 +46,8 @@ struct TuneResult {
 
 /// Uses its own stream and scratch only, both gone on return. Thread-safe; never throws. Not for a capturing stream:
 /// the caller has checked. Where the scratch does not hold the problem, a smaller batch of it is tuned (decision.reason
-/// says so); where it does not even hold one image, the first candidate that loads is taken untimed.
+/// says so, and the times are that batch's); where it does not even hold one image, the first candidate that loads is
+/// taken untimed.
 TuneResult tune(Device&, BinaryCache&, const ConvProblem&, const CandidateSet&, const TuneOptions&, const Log&);
 
 }  // namespace sl

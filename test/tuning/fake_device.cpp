@@ -290,11 +290,17 @@ FakeRig::FakeRig(const ConvProblem& p) : problem(p), device(p), compiler(std::ma
   cache = std::make_unique<BinaryCache>(compiler, std::make_shared<FileStore>(StoreOptions{}, log), log);
 }
 
-double jitter(std::uint64_t seed, int step, double spread) {
-  std::uint64_t z = seed * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(step) * 0xd1342543de82ef95ULL;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return 1 + spread * (static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1);
+double jitter(std::uint64_t seed, int step, double sigma) {
+  std::uint64_t state = seed * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(step) * 0xd1342543de82ef95ULL;
+  double sum = 0;  // of twelve uniform values: mean 6, variance 1
+  for (int i = 0; i < 12; ++i) {
+    state += 0x9e3779b97f4a7c15ULL;
+    std::uint64_t z = state;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    sum += static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
+  }
+  return 1 + sigma * (sum - 6);
 }
 
 }  // namespace sl::test

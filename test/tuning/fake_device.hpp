@@ -123,7 +123,7 @@ struct FakeRig {
   std::unique_ptr<BinaryCache> cache;
 };
 
-/// Little random noise that is the same everywhere: a factor in [1 - spread, 1 + spread].
-double jitter(std::uint64_t seed, int step, double spread);
+/// Random noise that is the same everywhere: a factor around 1, about normal, with standard deviation `sigma`.
+double jitter(std::uint64_t seed, int step, double sigma);
 
 }  // namespace sl::test

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "tuning/fake_device.hpp"
@@ -16,7 +17,7 @@ using test::FakeRig;
 std::unique_ptr<Workspace> make(FakeRig& rig, WorkspaceOptions options = {}) {
   auto made = Workspace::create(rig.device, nullptr, rig.problem, options);
   EXPECT_TRUE(made.ok()) << (made.ok() ? "" : made.error().message);
-  return made.ok() ? *std::move(made) : nullptr;
+  return made.ok() ? std::move(made).value() : nullptr;
 }
 
 std::byte* y_of(const Workspace& workspace, int set) {
@@ -188,7 +189,9 @@ TEST(Workspace, TheCopyMovesAsManyBytesAndLeavesTheInputsAlone) {
     const SlParams params = workspace->bind(SlParams{}, set);
     const HostData& host = workspace->host_data();
     EXPECT_EQ(std::memcmp(params.x, host.x.data(), host.x.size()), 0) << row.what;
-    if (row.residual) EXPECT_EQ(std::memcmp(params.z, host.z.data(), host.z.size()), 0) << row.what;
+    if (row.residual) {
+      EXPECT_EQ(std::memcmp(params.z, host.z.data(), host.z.size()), 0) << row.what;
+    }
   }
 }
 
