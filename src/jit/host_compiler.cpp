@@ -38,7 +38,9 @@ constexpr const char* flags[] = {
 #ifdef SLUICE_HOST_ASAN
     "-fsanitize=address",
     "-fno-omit-frame-pointer",
-    "-g",
+#endif
+#if defined(SLUICE_HOST_ASAN) || !defined(NDEBUG)
+    "-g",  // for reports and debuggers, which find the sources as kernels/...
 #endif
 };
 #if defined(SLUICE_HOST_ASAN) && defined(__clang__)
@@ -140,7 +142,8 @@ void HostCompiler::compile_chunk(const Job& job, std::span<const std::size_t> ch
 
   std::vector<std::string> argv = {identity_.path};
   argv.insert(argv.end(), std::begin(flags), std::end(flags));
-  argv.insert(argv.end(), {"-I" + job.directory.string(), "-o", object.string(), unit.string()});
+  argv.insert(argv.end(), {"-fdebug-prefix-map=" + job.directory.string() + "=kernels", "-I" + job.directory.string(),
+                           "-o", object.string(), unit.string()});
   const Result<ProcessOutcome> outcome = run_process(argv, job.directory, timeout_);
   if (!outcome) return fail(outcome.error());
 
