@@ -13,11 +13,12 @@ namespace sl {
 namespace {
 
 // Shares of the time budget after which a phase begins nothing new, so that the next one has time left.
-constexpr double compile_share = 0.5;
-constexpr double verify_share = 0.75;
+constexpr double compile_share = 0.6;
+constexpr double verify_share = 0.8;
 constexpr int chunk_per_thread = 4;  // candidates compiled between two looks at the clock
 constexpr int baseline_rounds = 5;
-constexpr std::size_t outcome_length = 400;  // a compiler's log can be pages long; the log has the whole of it
+constexpr std::int64_t probe_elements = 1 << 20;  // of x and y, where candidates are checked; at least two images
+constexpr std::size_t outcome_length = 400;       // a compiler's log can be pages long; the log has the whole of it
 
 struct Entry {
   const Candidate* candidate = nullptr;
@@ -90,8 +91,11 @@ class Tuning {
       return take_untimed(workspace.error().message);
     }
     Verifier verifier(device_, own.get(), **workspace, tuned_, {options_.verify_outputs, threads()});
-    verify(verifier);
+    verify_all(own.get(), verifier);
     if (!any_alive()) return fail_all("no candidate computes the right result");
+    for (Entry& entry : entries_) {
+      if (entry.alive) prepare(entry, tuned_);
+    }
     time(**workspace, own.get());
     choose(verifier);
     if (out_.winner >= 0 && options_.time_copy && left_ms() > 0) time_copy(**workspace, own.get());
@@ -112,7 +116,7 @@ class Tuning {
 
   int threads() const {
     if (options_.budget.threads > 0) return options_.budget.threads;
-    return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 8);
+    return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
   }
 
   bool any_alive() const { return any_alive(entries_.size()); }
@@ -159,14 +163,18 @@ class Tuning {
     entry.launchable.kernel = std::move(kernel).value();
   }
 
-  /// n is in no binary, so a smaller batch runs the same kernels; the ranking is taken to hold for the whole.
-  Result<std::unique_ptr<Workspace>> make_workspace(Stream stream) {
+  WorkspaceOptions workspace_options() const {
     WorkspaceOptions options;
     options.max_bytes = options_.budget.scratch_bytes;
     options.seed =
         options_.seed != 0 ? options_.seed : static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
+    return options;
+  }
+
+  /// n is in no binary, so a smaller batch runs the same kernels; the ranking is taken to hold for the whole.
+  Result<std::unique_ptr<Workspace>> make_workspace(Stream stream) {
     for (;;) {
-      auto workspace = Workspace::create(device_, stream, tuned_, options);
+      auto workspace = Workspace::create(device_, stream, tuned_, workspace_options());
       if (!workspace.ok() && workspace.error().code == Code::out_of_memory && tuned_.n > 1) {
         tuned_.n /= 2;
         continue;
@@ -178,7 +186,30 @@ class Tuning {
     }
   }
 
-  void verify(Verifier& verifier) {
+  /// Every candidate on a few images (n is in no binary), so that checking a large batch does not eat the budget; the
+  /// winner is checked on the whole before it is taken.
+  void verify_all(Stream stream, Verifier& whole) {
+    ConvProblem probe = tuned_;
+    const std::int64_t image = std::max<std::int64_t>(1, (tuned_.x_elements() + tuned_.y_elements()) / tuned_.n);
+    probe.n = std::min(tuned_.n, std::max<std::int64_t>(2, probe_elements / image));
+    WorkspaceOptions options = workspace_options();
+    options.max_sets = 1;
+    if (probe.n < tuned_.n) {
+      if (auto workspace = Workspace::create(device_, stream, probe, options); workspace.ok()) {
+        Verifier some(device_, stream, **workspace, probe, {options_.verify_outputs, threads()});
+        return verify(some, probe);
+      }
+    }
+    verify(whole, tuned_);
+  }
+
+  void prepare(Entry& entry, const ConvProblem& problem) const {
+    const Candidate& candidate = *entry.candidate;
+    entry.launchable.geometry = candidate.schedule->geometry(problem, candidate.config);
+    candidate.schedule->params(problem, candidate.config, entry.launchable.params);
+  }
+
+  void verify(Verifier& verifier, const ConvProblem& problem) {
     bool any = false;
     for (Entry& entry : entries_) {
       if (!entry.alive) continue;
@@ -186,9 +217,7 @@ class Tuning {
         entry.drop(std::string(skipped_budget));
         continue;
       }
-      const Candidate& candidate = *entry.candidate;
-      entry.launchable.geometry = candidate.schedule->geometry(tuned_, candidate.config);
-      candidate.schedule->params(tuned_, candidate.config, entry.launchable.params);
+      prepare(entry, problem);
       const Result<double> verified = verifier.verify(entry.launchable);
       if (!verified.ok()) {
         drop_wrong(entry, verified.error().message);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -207,6 +208,27 @@ TEST(TunerOnFloats, AWinnerThatDoesNotRepeatItselfIsDropped) {
   EXPECT_EQ(result.winner, 0);
   EXPECT_EQ(result.decision.candidates[1].outcome, "wrong: two runs on the same data differ, first at y[0,0,0,0]");
   EXPECT_EQ(runs, 3);
+}
+
+TEST(TunerOnLargeBatches, AWinnerIsVerifiedOnTheWholeBatch) {
+  // Right on the few images where candidates are checked first, wrong in the last image of the batch.
+  ConvProblem problem = FakeRig::small_problem();
+  problem.n = 8192;
+  FakeRig rig(problem);
+  std::int64_t smallest = problem.n;
+  rig.device.behaviours[1].launch = [&](const SlParams& params) -> Status {
+    rig.device.compute(params);
+    smallest = std::min<std::int64_t>(smallest, params.n);
+    if (params.n == problem.n) {
+      store_element(DType::f16, static_cast<std::byte*>(params.y), problem.y_elements() - 1, 100.0);
+    }
+    return {};
+  };
+  rig.device.behaviours[1].us = [](int) { return 1.0; };
+  const TuneResult result = tune(rig.device, *rig.cache, rig.problem, fake_candidates(2), quick(), rig.log);
+  EXPECT_LT(smallest, problem.n) << "candidates are checked on a few images first";
+  EXPECT_EQ(result.winner, 0);
+  EXPECT_EQ(result.decision.candidates[1].outcome.substr(0, 7), "wrong: ") << result.decision.candidates[1].outcome;
 }
 
 TEST_F(Tuner, AnOutputThatWasNeverWrittenIsFoundAnywhere) {
