@@ -64,7 +64,7 @@ TEST_F(Corruption, TruncationAtEveryLengthAndGrowth) {
     spill(file_of(key), image.substr(0, length));
     ASSERT_FALSE(store.get(key).has_value()) << length;
   }
-  for (const std::size_t more : {1, 64, 4096}) {
+  for (const std::size_t more : {1U, 64U, 4096U}) {
     spill(file_of(key), image + std::string(more, 'x'));
     ASSERT_FALSE(store.get(key).has_value()) << more;
   }
