@@ -146,19 +146,28 @@ Result<Decision> Dispatcher::Impl::explain(const ConvProblem& problem, Regular r
     SL_ASSIGN(Answer result, answer(problem, regular, {}));
     return std::move(result.record);
   }
+  return dry_record(regular, std::move(triage));
+}
+
+Decision Dispatcher::Impl::dry_record(Regular regular, Triage triage) {
+  Decision record;
+  if (const WinnerPtr winner = winners.find(triage.key)) {
+    record = joined(triage.record, *winner);
+  } else if (const std::optional<Winner> recalled = decider.recall(triage)) {
+    record = joined(triage.record, *recalled);
+  } else if (options.policy == Policy::pinned) {
+    record = triage.record;
+    record.reason = "policy pinned: the decision table has no decision for this call";
+    record.candidates = untimed_rows(triage.set);
+  } else {
+    record = joined(triage.record, decider.heuristic(triage));
+    if (options.policy != Policy::immediate) record.reason = "not decided yet: the heuristic's choice";
+  }
   std::string failure;
   if (const int count = failures.count(triage.key, &failure); count > 0) {
-    triage.record.reason = "failed " + std::to_string(count) + " times: " + failure;
+    record.reason = "failed " + std::to_string(count) + " times: " + failure;
+    if (count >= max_failures && regular == Regular::yes) record.route = name(Triage::Outcome::keep);
   }
-  if (const WinnerPtr winner = winners.find(triage.key)) return joined(triage.record, *winner);
-  if (const std::optional<Winner> winner = decider.recall(triage)) return joined(triage.record, *winner);
-  if (options.policy == Policy::pinned) {
-    triage.record.reason = "policy pinned: the decision table has no decision for this call";
-    triage.record.candidates = untimed_rows(triage.set);
-    return std::move(triage.record);
-  }
-  Decision record = joined(triage.record, decider.heuristic(triage));
-  if (options.policy != Policy::immediate) record.reason = "not decided yet: the heuristic's choice";
   return record;
 }
 

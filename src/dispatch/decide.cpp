@@ -1,16 +1,15 @@
 #include "dispatch/decide.hpp"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
 namespace sl {
 namespace {
 
-const Candidate* find_candidate(const CandidateSet& set, const std::string& schedule, const std::string& config) {
-  for (const Candidate& candidate : set.candidates) {
-    if (candidate.schedule->name == schedule && candidate.config.to_string() == config) return &candidate;
-  }
-  return nullptr;
+bool has_schedule(const CandidateSet& set, const Schedule* schedule) {
+  return std::any_of(set.candidates.begin(), set.candidates.end(),
+                     [schedule](const Candidate& candidate) { return candidate.schedule == schedule; });
 }
 
 /// Looked at by tuning and found wanting: wrong, does not compile, does not load. Not looked at is not broken.
@@ -30,16 +29,32 @@ const Candidate* first_not_broken(const CandidateSet& set, const std::vector<Can
   return nullptr;
 }
 
+CandidateRecord row_of(const Candidate& candidate, std::string outcome) {
+  CandidateRecord row;
+  row.schedule = candidate.schedule->name;
+  row.config = candidate.config.to_string();
+  row.outcome = std::move(outcome);
+  return row;
+}
+
+/// A record names every candidate, those that tuning was not given too.
+void add_left_out(const CandidateSet& set, std::vector<CandidateRecord>& rows) {
+  const std::size_t given = rows.size();
+  for (const Candidate& candidate : set.candidates) {
+    CandidateRecord row = row_of(candidate, "skipped: not compiled for another batch of this shape");
+    const auto end = rows.begin() + static_cast<std::ptrdiff_t>(given);
+    const bool there = std::any_of(rows.begin(), end, [&row](const CandidateRecord& other) {
+      return other.schedule == row.schedule && other.config == row.config;
+    });
+    if (!there && given > 0) rows.push_back(std::move(row));
+  }
+}
+
 }  // namespace
 
 std::vector<CandidateRecord> untimed_rows(const CandidateSet& set) {
   std::vector<CandidateRecord> rows;
-  for (const Candidate& candidate : set.candidates) {
-    CandidateRecord& row = rows.emplace_back();
-    row.schedule = candidate.schedule->name;
-    row.config = candidate.config.to_string();
-    row.outcome = "untimed";
-  }
+  for (const Candidate& candidate : set.candidates) rows.push_back(row_of(candidate, "untimed"));
   return rows;
 }
 
@@ -67,26 +82,35 @@ Winner Decider::untimed(const Triage& triage, const Candidate& candidate, Origin
   return winner;
 }
 
-Winner Decider::heuristic(const Triage& triage) const {
-  return untimed(triage, triage.set.candidates.front(), Origin::heuristic);
+CandidateSet Decider::compiled(const Triage& triage, Shapes& shapes) {
+  return shapes.compiled(triage.tuned_for, parts_.device.info(), driver_, parts_.store, triage.set);
 }
 
-Winner Decider::base(const Triage& triage) const {
+Winner Decider::heuristic(const Triage& triage) {
+  return untimed(triage, compiled(triage, served_shapes_).candidates.front(), Origin::heuristic);
+}
+
+Winner Decider::base(const Triage& triage) {
   const Schedule* schedule = base_schedule(triage.tuned_for, parts_.device.info());
-  for (const Candidate& candidate : triage.set.candidates) {
-    if (candidate.schedule == schedule) return untimed(triage, candidate, Origin::base);
+  const CandidateSet known = compiled(triage, served_shapes_);
+  for (const CandidateSet* set : {&known, &triage.set}) {
+    for (const Candidate& candidate : set->candidates) {
+      if (candidate.schedule == schedule) return untimed(triage, candidate, Origin::base);
+    }
   }
-  return heuristic(triage);
+  return untimed(triage, known.candidates.front(), Origin::heuristic);
 }
 
 std::optional<Winner> Decider::accept(const Triage& triage, std::optional<Found> found, Origin origin) const {
   if (!found || found->match == Match::none) return std::nullopt;
   if (parts_.options.policy == Policy::pinned && found->match > parts_.options.pinned_accepts) return std::nullopt;
-  // A winner that is no candidate now (another rule, a disabled schedule, another configuration space) does not apply.
-  const Candidate* candidate = find_candidate(triage.set, found->decision.schedule, found->decision.config);
-  if (candidate == nullptr) return std::nullopt;
+  // A winner whose schedule is no candidate now (another rule, a disabled schedule) does not apply. Its configuration
+  // need not be in the pruned list: a longer search may have found it, and match_level() has checked that it fits.
+  const Schedule* schedule = find_schedule(found->decision.schedule);
+  std::optional<Config> config = Config::parse(found->decision.config);
+  if (!has_schedule(triage.set, schedule) || !config) return std::nullopt;
   parts_.counters.decision_hits.fetch_add(1, std::memory_order_relaxed);
-  Winner winner{*candidate, std::move(found->decision), false};
+  Winner winner{{schedule, *std::move(config)}, std::move(found->decision), false};
   winner.decision.origin = origin;
   winner.decision.match = found->match;
   return winner;
@@ -104,12 +128,14 @@ std::optional<Winner> Decider::recall(const Triage& triage) const {
                 pinned ? Origin::pinned : Origin::shipped);
 }
 
-Result<Winner> Decider::tuned(const Triage& triage) const {
+Result<Winner> Decider::tuned(const Triage& triage) {
   parts_.counters.tunings.fetch_add(1, std::memory_order_relaxed);
-  TuneResult result = parts_.options.tuner(parts_.device, parts_.binaries, triage.tuned_for, triage.set,
-                                           parts_.options.tune, parts_.log);
+  const CandidateSet set = compiled(triage, tuned_shapes_);
+  TuneResult result =
+      parts_.options.tuner(parts_.device, parts_.binaries, triage.tuned_for, set, parts_.options.tune, parts_.log);
+  add_left_out(triage.set, result.decision.candidates);
   if (result.winner < 0) {
-    const Candidate* candidate = first_not_broken(triage.set, result.decision.candidates);
+    const Candidate* candidate = first_not_broken(set, result.decision.candidates);
     if (candidate == nullptr) {
       return Error{Code::wrong_result, "no candidate survived tuning: " + result.decision.reason};
     }
@@ -118,7 +144,7 @@ Result<Winner> Decider::tuned(const Triage& triage) const {
     winner.decision.reason = "not timed: " + result.decision.reason;
     return winner;
   }
-  Winner winner{triage.set.candidates[static_cast<std::size_t>(result.winner)], std::move(result.decision), false};
+  Winner winner{set.candidates[static_cast<std::size_t>(result.winner)], std::move(result.decision), false};
   Decision& decision = winner.decision;
   decision.problem = triage.tuned_for.to_string();
   decision.device = parts_.device.info().name;
@@ -135,6 +161,8 @@ Result<Winner> Decider::tuned(const Triage& triage) const {
   decision.driver = driver_;
   if (decision.origin == Origin::none) decision.origin = Origin::tuned;
   decision.match = Match::exact;
+  tuned_shapes_.remember(triage.tuned_for, decision);
+  served_shapes_.remember(triage.tuned_for, decision);
   // What could not be timed here (no memory, say) may well be timed by the next process.
   if (parts_.persist && parts_.store != nullptr && decision.origin == Origin::tuned) {
     // The store has warned already where it cannot write; the winner lives on in memory.
@@ -145,26 +173,30 @@ Result<Winner> Decider::tuned(const Triage& triage) const {
   return winner;
 }
 
-Result<Winner> Decider::decide(const Triage& triage) const {
-  if (std::optional<Winner> winner = recall(triage)) return std::move(*winner);
-  switch (parts_.options.policy) {
-    case Policy::first_use:
-      return tuned(triage);
-    case Policy::background: {
-      Winner winner = base(triage);
-      winner.provisional = true;
-      return winner;
+Result<Winner> Decider::decide(const Triage& triage) {
+  Result<Winner> winner = [&]() -> Result<Winner> {
+    if (std::optional<Winner> known = recall(triage)) return *std::move(known);
+    switch (parts_.options.policy) {
+      case Policy::first_use:
+        return tuned(triage);
+      case Policy::background: {
+        Winner base_winner = base(triage);
+        base_winner.provisional = true;
+        return base_winner;
+      }
+      case Policy::pinned:
+        return Error{Code::pinned_miss,
+                     "policy pinned: the decision table has no decision for " +
+                         signature(triage.tuned_for, parts_.device.info()) + " that matches at level " +
+                         std::string(name(parts_.options.pinned_accepts)) + "; tune it and add it to the table"};
+      case Policy::immediate:
+      case Policy::off:
+        break;
     }
-    case Policy::pinned:
-      return Error{Code::pinned_miss, "policy pinned: the decision table has no decision for " +
-                                          triage.tuned_for.to_string() + " on " + parts_.device.info().name +
-                                          " that matches at level " + std::string(name(parts_.options.pinned_accepts)) +
-                                          "; tune it and add it to the table"};
-    case Policy::immediate:
-    case Policy::off:
-      break;
-  }
-  return heuristic(triage);
+    return heuristic(triage);
+  }();
+  if (winner.ok()) served_shapes_.remember(triage.tuned_for, winner->decision);
+  return winner;
 }
 
 }  // namespace sl

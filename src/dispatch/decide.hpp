@@ -5,12 +5,13 @@
 #include <string>
 
 #include "dispatch/dispatcher.hpp"
+#include "dispatch/shapes.hpp"
 #include "dispatch/triage.hpp"
 #include "dispatch/winners.hpp"
 
 namespace sl {
 
-/// What deciding needs; all of it outlives the Decider. Thread-safe: nothing here changes after construction.
+/// What deciding needs; all of it outlives the Decider. Thread-safe.
 class Decider {
  public:
   struct Parts {
@@ -23,32 +24,40 @@ class Decider {
     const Log& log;
     bool persist;  ///< false while the environment forces or disables schedules: such winners are nobody else's
   };
-  explicit Decider(const Parts& parts) : parts_(parts), driver_(parts.device.driver()) {}
+  explicit Decider(const Parts& parts)
+      : parts_(parts),
+        driver_(parts.device.driver()),
+        tuned_shapes_(parts.options.plan_capacity),
+        served_shapes_(parts.options.plan_capacity) {}
 
   /// By policy. May read files, compile and tune; never call it for a capturing stream.
-  Result<Winner> decide(const Triage&) const;
+  Result<Winner> decide(const Triage&);
   /// A decision made earlier, here or elsewhere: the store's (the user's own) before the table's (shipped); with
   /// `pinned` the table's alone. nullopt where there is none that applies.
   std::optional<Winner> recall(const Triage&) const;
   /// Times the candidates and saves the winner. An error where none can run.
-  Result<Winner> tuned(const Triage&) const;
-  /// The first candidate, untimed.
-  Winner heuristic(const Triage&) const;
+  Result<Winner> tuned(const Triage&);
+  /// The first candidate, untimed; like the others, one that the shape has compiled for another batch where there is
+  /// any.
+  Winner heuristic(const Triage&);
   /// The base schedule's first candidate, or else the heuristic's.
-  Winner base(const Triage&) const;
+  Winner base(const Triage&);
 
  private:
   std::optional<Winner> accept(const Triage&, std::optional<Found>, Origin) const;
   Winner untimed(const Triage&, const Candidate&, Origin) const;
+  CandidateSet compiled(const Triage&, Shapes&);
 
   Parts parts_;
   std::string driver_;
+  // Two, because what is served untimed (a base kernel, say) must not narrow what a tuning may choose from.
+  Shapes tuned_shapes_, served_shapes_;
 };
 
 /// The record of a call served by a winner: the winner's own, with this call's problem, verdict and route.
 Decision joined(const Decision& record, const Winner&);
 
-/// "untimed" rows for candidates that no tuning has seen.
+/// Rows for candidates that no tuning has seen.
 std::vector<CandidateRecord> untimed_rows(const CandidateSet&);
 
 }  // namespace sl

@@ -1,8 +1,8 @@
 // One call from the conv op to the device: look up, else decide, compile, tune, publish.
 //
 // Who decides what: triage.hpp (pure: verdict, route, candidates), winners.hpp (one decision a key, single flight),
-// decide.hpp (store, table, tuner, heuristic by policy), kernel_pool.hpp (load once, keep), background.hpp (the tuning
-// thread), plan_table.hpp (the hot path's look-up).
+// decide.hpp (store, table, tuner, heuristic by policy), shapes.hpp (kernels that other batches have), kernel_pool.hpp
+// (load once, keep), background.hpp (the tuning thread), plan_table.hpp (the hot path's look-up).
 #pragma once
 
 #include <atomic>

@@ -36,6 +36,7 @@ struct Dispatcher::Impl {
   // ---- answer.cpp: the slow path; may throw bad_alloc ----
   Result<Answer> answer(const ConvProblem&, Regular, Caller);
   Result<Decision> explain(const ConvProblem&, Regular, bool dry);
+  Decision dry_record(Regular, Triage);  ///< of a call that is taken
   Result<Answer> take(const ConvProblem&, Regular, const Triage&);
   Result<Answer> take_known(const ConvProblem&, Regular, const Triage&);
   Result<Answer> served(const ConvProblem&, const Triage&, const WinnerPtr&);

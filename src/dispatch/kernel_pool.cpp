@@ -19,6 +19,7 @@ Result<LaunchShape> launch_shape(const ConvProblem& problem, const Candidate& ca
                                         problem.to_string() + ": " + std::move(why)};
   };
   if (Refusal refusal = schedule.can_run(problem, device)) return refuse(std::move(*refusal));
+  if (Refusal refusal = schedule.fits(problem, candidate.config)) return refuse(std::move(*refusal));
   LaunchShape shape{schedule.kernel(problem, candidate.config), schedule.geometry(problem, candidate.config),
                     common_params(problem)};
   schedule.params(problem, candidate.config, shape.params);

@@ -69,7 +69,8 @@ std::vector<Result<Binary>> EmptyCompiler::compile(std::span<const KernelSpec> s
 }
 
 TuneResult ScriptedTuner::take(const CandidateSet& set, std::size_t index) {
-  TuneResult result;
+  TuneResult result = fail(set, "timed");
+  result.decision.reason.clear();
   result.winner = static_cast<int>(index);
   result.decision.schedule = set.candidates[index].schedule->name;
   result.decision.config = set.candidates[index].config.to_string();
@@ -90,9 +91,15 @@ TuneResult ScriptedTuner::fail(const CandidateSet& set, const std::string& outco
 }
 
 TuneFunction ScriptedTuner::function() {
-  return [this](Device&, BinaryCache&, const ConvProblem&, const CandidateSet& set, const TuneOptions&, const Log&) {
+  return [this](Device& device, BinaryCache& binaries, const ConvProblem& problem, const CandidateSet& set,
+                const TuneOptions&, const Log&) {
     ++calls;
     if (before) before();
+    if (compiles) {
+      std::vector<KernelSpec> specs;
+      for (const Candidate& one : set.candidates) specs.push_back(one.schedule->kernel(problem, one.config));
+      binaries.get(specs, device.info(), 1);
+    }
     return answer ? answer(set) : take(set, set.candidates.size() - 1);
   };
 }

@@ -73,6 +73,7 @@ class EmptyCompiler final : public Compiler {
 struct ScriptedTuner {
   std::atomic<int> calls{0};
   std::function<void()> before;  ///< runs inside each tuning
+  bool compiles = false;         ///< all it is given, as the real one does
   std::function<TuneResult(const CandidateSet&)> answer;
   TuneFunction function();
   static TuneResult take(const CandidateSet&, std::size_t index);
