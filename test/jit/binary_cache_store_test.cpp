@@ -143,7 +143,7 @@ TEST_F(BinaryCacheStore, AWholeEntryThatIsNotThisKernelIsAMissWithOneWarning) {
 TEST_F(BinaryCacheStore, AnAliasThatLeadsNowhereIsAMiss) {
   const KernelSpec spec = fake_spec(1);
   for (const char* const payload :
-       {"", "nonsense", "00000000000000000000000000000000", "zz00000000000000000000000000zzzz"}) {
+       {"nonsense", "00000000000000000000000000000000", "zz00000000000000000000000000zzzz"}) {
     ASSERT_TRUE(open_store()->put(binary_alias_key(spec, "sm_90"), {"{}", payload}).ok());
     BinaryCache none(nullptr, open_store(), log);
     EXPECT_FALSE(none.get({&spec, 1}, h200(), 1)[0].ok());

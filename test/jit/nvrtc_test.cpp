@@ -69,7 +69,7 @@ TEST_F(Nvrtc, CompilesForEachGpuIntoCodeWithItsResources) {
       EXPECT_NE(binary.code.find(specs[i].entry()), std::string::npos) << "the symbol is visible";
       EXPECT_GT(binary.registers, 0);
       EXPECT_EQ(binary.spill_bytes, 0);
-      EXPECT_EQ(binary.static_smem, i == 0 ? 0 : 128);
+      EXPECT_EQ(binary.static_smem > 0, i == 1) << binary.static_smem;
     }
   }
 }

@@ -3,108 +3,18 @@
 // captures, so that a test notices a call from the wrong context or one that breaks another thread's capture.
 //
 // FAKE_INIT_RESULT: what cuInit answers. FAKE_OMIT: leave cuGraphUpload out, as a driver that is too old.
-#include <array>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <string>
-#include <vector>
 
-#include "device/cuda/driver_api.hpp"
 #include "kernels/common/params.h"
-#include "test/device/fake_driver/fake_control.hpp"
-
-using namespace sl::cuda;
+#include "test/device/fake_driver/fake_state.hpp"
 
 #ifndef FAKE_INIT_RESULT
 #define FAKE_INIT_RESULT 0
 #endif
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-struct sl::cuda::CUctx_st {
-  int device;
-};
-struct sl::cuda::CUmod_st {
-  std::string entry;
-};
-struct sl::cuda::CUfunc_st {
-  int unused;
-};
-struct sl::cuda::CUstream_st {
-  int capture = capture_none;
-  int mode = capture_global;
-  CUcontext context = nullptr;
-};
-struct sl::cuda::CUevent_st {
-  bool recorded = false;
-};
-struct sl::cuda::CUgraph_st {
-  int unused;
-};
-struct sl::cuda::CUgraphExec_st {
-  int unused;
-};
-
 namespace {
-
-enum Symbol {
-#define MEMBER(member, symbol, arguments) s_##member,
-  SLUICE_DRIVER_SYMBOLS(MEMBER) SLUICE_DRIVER_OPTIONAL_SYMBOLS(MEMBER)
-#undef MEMBER
-      symbol_count
-};
-constexpr std::array<const char*, symbol_count> symbol_names{
-#define NAME(member, symbol, arguments) symbol,
-    SLUICE_DRIVER_SYMBOLS(NAME) SLUICE_DRIVER_OPTIONAL_SYMBOLS(NAME)
-#undef NAME
-};
-
-struct Fault {
-  std::atomic<int> calls{0}, times{0}, result{0};
-};
-std::array<Fault, symbol_count> faults;
-std::atomic<bool> deinitialised{false}, contexts_destroyed{false};
-std::atomic<int> global_captures{0};
-std::mutex mutex;
-fake::Live live{};
-fake::Launch last_launch{};
-std::size_t allocated = 0;
-std::string load_log;
-std::array<CUctx_st, fake::devices> primary{CUctx_st{0}, CUctx_st{1}};
-CUfunc_st function_handle{};
-std::vector<std::pair<CUdeviceptr, std::size_t>> allocations;
-
-thread_local std::array<CUcontext, 64> stack;
-thread_local int depth = 0;
-thread_local int thread_mode = capture_global;
-
-constexpr CUresult invalid_value = 1, deinitialized = 4, invalid_context = 201, not_found = 500,
-                   capture_unsupported = 900, capture_invalid = 901, capture_unmatched = 903;
-
-constexpr struct {
-  CUresult result;
-  const char* name;
-} error_names[] = {
-    {2, "CUDA_ERROR_OUT_OF_MEMORY"},
-    {4, "CUDA_ERROR_DEINITIALIZED"},
-    {201, "CUDA_ERROR_INVALID_CONTEXT"},
-    {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
-    {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
-    {401, "CUDA_ERROR_ILLEGAL_STATE"},
-    {500, "CUDA_ERROR_NOT_FOUND"},
-    {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-    {709, "CUDA_ERROR_CONTEXT_IS_DESTROYED"},
-    {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
-    {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"},
-};
-constexpr struct {
-  int attribute, value;
-} attribute_values[] = {
-    {attribute_capability_major, 9},     {attribute_capability_minor, 0},   {attribute_sm_count, 132},
-    {attribute_l2_bytes, 50 << 20},      {attribute_smem_optin, 227 << 10}, {attribute_smem_per_sm, 228 << 10},
-    {attribute_registers_per_sm, 65536}, {attribute_threads_per_sm, 2048},
-};
 
 CUresult enter(Symbol symbol) {
   Fault& fault = faults[symbol];
@@ -196,14 +106,12 @@ EXPORT CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) {
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   ENTER(s_primary_ctx_retain);
   *context = &primary[static_cast<std::size_t>(device)];
-  const std::scoped_lock lock(mutex);
-  ++live.retains;
+  ++retains;
   return 0;
 }
 EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
   ENTER(s_primary_ctx_release);
-  const std::scoped_lock lock(mutex);
-  --live.retains;
+  --retains;
   return 0;
 }
 EXPORT CUresult cuCtxGetCurrent(CUcontext* context) {
@@ -238,18 +146,14 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule* module, const void*, unsigned count
       if (options[i] == jit_error_log_buffer) std::strcpy(static_cast<char*>(values[i]), load_log.c_str());
     return result;
   }
-  *module = new CUmod_st;
-  ++live.modules;
+  *module = modules.make();
   return 0;
 }
 EXPORT CUresult cuModuleUnload(CUmodule module) {
   ENTER(s_module_unload);
   NEED_CONTEXT;
   UNSAFE;
-  const std::scoped_lock lock(mutex);
-  delete module;
-  --live.modules;
-  return 0;
+  return modules.destroy(module);
 }
 EXPORT CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char*) {
   ENTER(s_module_get_function);
@@ -295,10 +199,10 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* data, std::size_t bytes) {
   UNSAFE;
   const std::scoped_lock lock(mutex);
   if (bytes > fake::memory_bytes - allocated) return cuda_out_of_memory;
-  *data = reinterpret_cast<CUdeviceptr>(std::malloc(bytes));
-  allocations.emplace_back(*data, bytes);
+  std::vector<char> memory(bytes);
+  *data = reinterpret_cast<CUdeviceptr>(memory.data());
+  buffers.emplace(*data, std::move(memory));
   allocated += bytes;
-  ++live.buffers;
   return 0;
 }
 EXPORT CUresult cuMemFree_v2(CUdeviceptr data) {
@@ -306,15 +210,11 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr data) {
   NEED_CONTEXT;
   UNSAFE;
   const std::scoped_lock lock(mutex);
-  for (auto allocation = allocations.begin(); allocation != allocations.end(); ++allocation)
-    if (allocation->first == data) {
-      std::free(reinterpret_cast<void*>(data));
-      allocated -= allocation->second;
-      allocations.erase(allocation);
-      --live.buffers;
-      return 0;
-    }
-  return invalid_value;
+  const auto found = buffers.find(data);
+  if (found == buffers.end()) return invalid_value;
+  allocated -= found->second.size();
+  buffers.erase(found);
+  return 0;
 }
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t bytes, CUstream) {
   ENTER(s_memcpy_htod_async);
@@ -343,19 +243,13 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, std::size_t 
 EXPORT CUresult cuStreamCreate(CUstream* stream, unsigned) {
   ENTER(s_stream_create);
   NEED_CONTEXT;
-  *stream = new CUstream_st;
-  (*stream)->context = stack[static_cast<std::size_t>(depth) - 1];
-  const std::scoped_lock lock(mutex);
-  ++live.streams;
+  *stream = streams.make();
   return 0;
 }
 EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
   ENTER(s_stream_destroy);
   NEED_CONTEXT;
-  delete stream;
-  const std::scoped_lock lock(mutex);
-  --live.streams;
-  return 0;
+  return streams.destroy(stream);
 }
 EXPORT CUresult cuStreamSynchronize(CUstream stream) {
   ENTER(s_stream_synchronize);
@@ -365,7 +259,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
 EXPORT CUresult cuStreamIsCapturing(CUstream stream, int* status) {
   ENTER(s_stream_is_capturing);
   NEED_CONTEXT;
-  if (stream == nullptr && live.captures > 0) return cuda_stream_capture_implicit;
+  if (stream == nullptr && captures > 0) return cuda_stream_capture_implicit;
   *status = stream == nullptr ? capture_none : stream->capture;
   return 0;
 }
@@ -377,8 +271,7 @@ EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
   stream->capture = capture_active;
   stream->mode = mode;
   if (mode == capture_global) ++global_captures;
-  const std::scoped_lock lock(mutex);
-  ++live.captures;
+  ++captures;
   return 0;
 }
 EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
@@ -388,30 +281,23 @@ EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   const bool valid = stream->capture == capture_active;
   stream->capture = capture_none;
   if (stream->mode == capture_global) --global_captures;
-  const std::scoped_lock lock(mutex);
-  --live.captures;
+  --captures;
   *graph = nullptr;
   if (fault != cuda_success) return fault;
   if (!valid) return capture_invalid;
-  *graph = new CUgraph_st{};
-  ++live.graphs;
+  *graph = graphs.make();
   return 0;
 }
 EXPORT CUresult cuEventCreate(CUevent* event, unsigned) {
   ENTER(s_event_create);
   NEED_CONTEXT;
-  *event = new CUevent_st;
-  const std::scoped_lock lock(mutex);
-  ++live.events;
+  *event = events.make();
   return 0;
 }
 EXPORT CUresult cuEventDestroy_v2(CUevent event) {
   ENTER(s_event_destroy);
   NEED_CONTEXT;
-  delete event;
-  const std::scoped_lock lock(mutex);
-  --live.events;
-  return 0;
+  return events.destroy(event);
 }
 EXPORT CUresult cuEventRecord(CUevent event, CUstream) {
   ENTER(s_event_record);
@@ -433,17 +319,12 @@ EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent, CUevent) {
 }
 EXPORT CUresult cuGraphDestroy(CUgraph graph) {
   ENTER(s_graph_destroy);
-  delete graph;
-  const std::scoped_lock lock(mutex);
-  --live.graphs;
-  return 0;
+  return graphs.destroy(graph);
 }
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph, unsigned long long) {
   ENTER(s_graph_instantiate);
   NEED_CONTEXT;
-  *exec = new CUgraphExec_st{};
-  const std::scoped_lock lock(mutex);
-  ++live.graph_execs;
+  *exec = graph_execs.make();
   return 0;
 }
 #ifndef FAKE_OMIT
@@ -458,10 +339,7 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec, CUstream) {
 }
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec) {
   ENTER(s_graph_exec_destroy);
-  delete exec;
-  const std::scoped_lock lock(mutex);
-  --live.graph_execs;
-  return 0;
+  return graph_execs.destroy(exec);
 }
 
 EXPORT void fake_fault(const char* symbol, int result, int times) {
@@ -482,9 +360,14 @@ EXPORT void fake_reset() {
   const std::scoped_lock lock(mutex);
   for (Fault& fault : faults) fault.calls = fault.times = fault.result = 0;
   deinitialised = contexts_destroyed = false;
-  live = {};
+  buffers.clear();
   allocated = 0;
-  allocations.clear();
+  modules.clear();
+  streams.clear();
+  events.clear();
+  graphs.clear();
+  graph_execs.clear();
+  retains = captures = global_captures = 0;
   load_log.clear();
   last_launch = {};
 }
@@ -495,7 +378,14 @@ EXPORT void* fake_primary(int device) { return &primary[static_cast<std::size_t>
 EXPORT int fake_capture_mode() { return thread_mode; }
 EXPORT void fake_live(fake::Live* now) {
   const std::scoped_lock lock(mutex);
-  *now = live;
+  *now = {retains,
+          static_cast<int>(buffers.size()),
+          modules.count(),
+          streams.count(),
+          events.count(),
+          graphs.count(),
+          graph_execs.count(),
+          captures};
 }
 EXPORT void fake_last_launch(fake::Launch* launch) {
   const std::scoped_lock lock(mutex);
