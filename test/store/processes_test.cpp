@@ -80,17 +80,26 @@ TEST_F(Processes, KilledWhileWriting) {
   std::mt19937 random(seed);
   std::size_t hits = 0;
   for (int round = 0; round < 20; ++round) {
-    const pid_t child = spawn([this] {
+    int started[2];
+    ASSERT_EQ(::pipe(started), 0);
+    const pid_t child = spawn([this, &started] {
       FileStore store = open();
-      for (int i = 0;; i = (i + 1) % 50) (void)store.put(key_of(i), entry_of(i, 200000));
+      for (int i = 0;; i = (i + 1) % 50) {
+        (void)store.put(key_of(i), entry_of(i, 200000));
+        if (i == 0) (void)!::write(started[1], "x", 1);
+      }
       return true;
     });
     ASSERT_GE(child, 0);
-    ::usleep(2000 + static_cast<useconds_t>(random() % 30000));
+    ::close(started[1]);
+    char byte = 0;  // a slow machine must not make this a test of processes that never wrote
+    ASSERT_EQ(::read(started[0], &byte, 1), 1);
+    ::usleep(static_cast<useconds_t>(random() % 30000));
     ASSERT_EQ(::kill(child, SIGKILL), 0);
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status)) << "it ended before it was killed";
+    ::close(started[0]);
 
     const FileStore store = open();
     for (int i = 0; i < 50; ++i) {
