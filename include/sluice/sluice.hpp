@@ -236,12 +236,14 @@ class Context {
   Status explain(const Conv2d& call, bool dry, std::string& json) {
     const sluice_conv2d_args raw = call.raw();
     char* text = nullptr;
-    return take(sluice_explain(handle_, &raw, dry ? 1 : 0, &text), text, json);
+    const Status status = sluice_explain(handle_, &raw, dry ? 1 : 0, &text);
+    return take(status, text, json);
   }
   /// The same for a benchdnn descriptor.
   Status explain(const std::string& problem, bool dry, std::string& json) {
     char* text = nullptr;
-    return take(sluice_explain_text(handle_, problem.c_str(), dry ? 1 : 0, &text), text, json);
+    const Status status = sluice_explain_text(handle_, problem.c_str(), dry ? 1 : 0, &text);
+    return take(status, text, json);
   }
   Status counters(sluice_counters& counters) const noexcept {
     counters = SLUICE_COUNTERS_INIT;

@@ -150,7 +150,9 @@ TEST(EndToEnd, NoCompilerIsKeptOrAnErrorThatSaysSo) {
 
 TEST(EndToEnd, TheKeptPathAllocatesAndLocksNothing) {
   if (!counts()) GTEST_SKIP() << "a sanitizer owns operator new and pthread_mutex_lock";
+  const std::uint64_t untouched = counted().allocations;
   const HostContext context(SLUICE_OFF);
+  ASSERT_GT(counted().allocations, untouched) << "the library's allocations are not counted";
   CallBuilder call, strided;
   strided.x_strides = {1, 2, 3, 4};
   strided.args.x.strides = strided.x_strides.data();

@@ -1,4 +1,2 @@
 // The C++ header stands alone too.
 #include "sluice/sluice.hpp"
-
-#include "sluice/sluice.hpp"
