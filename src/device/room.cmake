@@ -1,5 +1,5 @@
 # The host device runs the threads of a block as fibers. Boost.Context goes in statically: machines that run Sluice need
-# not have it.
+# not have it. Only its assembly parts are pulled in, which are position-independent, so it can go into a shared library.
 find_path(SLUICE_BOOST_INCLUDE boost/context/fiber.hpp REQUIRED)
 find_library(SLUICE_BOOST_CONTEXT NAMES libboost_context.a REQUIRED)
 target_include_directories(sluice_${name} SYSTEM PRIVATE "${SLUICE_BOOST_INCLUDE}")
