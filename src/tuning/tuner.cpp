@@ -18,7 +18,8 @@ constexpr double verify_share = 0.8;
 constexpr int chunk_per_thread = 4;  // candidates compiled between two looks at the clock
 constexpr int baseline_rounds = 5;
 constexpr std::int64_t probe_elements = 1 << 20;  // of x and y, where candidates are checked; at least two images
-constexpr std::size_t outcome_length = 400;       // a compiler's log can be pages long; the log has the whole of it
+constexpr const char* none_right = "no candidate computes the right result";
+constexpr std::size_t outcome_length = 400;  // a compiler's log can be pages long; the log has the whole of it
 
 struct Entry {
   const Candidate* candidate = nullptr;
@@ -85,14 +86,16 @@ class Tuning {
     const Result<Stream> stream = device_.create_stream();
     if (!stream.ok()) return fail("no stream to tune on: " + stream.error().message);
     const OwnStream own(device_, *stream);
+    const bool checked = verify_on_few(own.get());
+    if (!any_alive()) return fail_all(none_right);
     const Result<std::unique_ptr<Workspace>> workspace = make_workspace(own.get());
     if (!workspace.ok()) {
       if (workspace.error().code != Code::out_of_memory) return fail(workspace.error().message);
       return take_untimed(workspace.error().message);
     }
     Verifier verifier(device_, own.get(), **workspace, tuned_, {options_.verify_outputs, threads()});
-    verify_all(own.get(), verifier);
-    if (!any_alive()) return fail_all("no candidate computes the right result");
+    if (!checked) verify(verifier, tuned_);
+    if (!any_alive()) return fail_all(none_right);
     for (Entry& entry : entries_) {
       if (entry.alive) prepare(entry, tuned_);
     }
@@ -187,20 +190,20 @@ class Tuning {
   }
 
   /// Every candidate on a few images (n is in no binary), so that checking a large batch does not eat the budget; the
-  /// winner is checked on the whole before it is taken.
-  void verify_all(Stream stream, Verifier& whole) {
-    ConvProblem probe = tuned_;
-    const std::int64_t image = std::max<std::int64_t>(1, (tuned_.x_elements() + tuned_.y_elements()) / tuned_.n);
-    probe.n = std::min(tuned_.n, std::max<std::int64_t>(2, probe_elements / image));
+  /// winner is checked on the whole before it is taken. False where the batch is small, or there is no memory: then all
+  /// are checked on the whole. Its scratch is gone before the whole's is made, so that one budget holds either.
+  bool verify_on_few(Stream stream) {
+    ConvProblem few = problem_;
+    const std::int64_t image = std::max<std::int64_t>(1, (few.x_elements() + few.y_elements()) / few.n);
+    few.n = std::max<std::int64_t>(2, probe_elements / image);
+    if (few.n >= problem_.n) return false;
     WorkspaceOptions options = workspace_options();
     options.max_sets = 1;
-    if (probe.n < tuned_.n) {
-      if (auto workspace = Workspace::create(device_, stream, probe, options); workspace.ok()) {
-        Verifier some(device_, stream, **workspace, probe, {options_.verify_outputs, threads()});
-        return verify(some, probe);
-      }
-    }
-    verify(whole, tuned_);
+    const auto workspace = Workspace::create(device_, stream, few, options);
+    if (!workspace.ok()) return false;
+    Verifier verifier(device_, stream, **workspace, few, {options_.verify_outputs, threads()});
+    verify(verifier, few);
+    return true;
   }
 
   void prepare(Entry& entry, const ConvProblem& problem) const {

@@ -77,6 +77,19 @@ TEST(Memory, ScratchStaysWithinItsBudget) {
   }
 }
 
+TEST(Memory, CheckingOnAFewImagesAndTimingTheWholeShareOneBudget) {
+  ConvProblem problem = FakeRig::small_problem();
+  problem.n = 3000;  // about 3.1 MB, and 2.3 MB for the few: either fits, both do not
+  FakeRig rig(problem);
+  TuneOptions options = quick();
+  options.budget.scratch_bytes = 4'000'000;
+  const TuneResult result = run(rig, 1, options);
+  EXPECT_EQ(result.winner, 0) << result.decision.reason;
+  EXPECT_TRUE(result.decision.reason.empty()) << result.decision.reason;
+  EXPECT_GT(rig.device.allocations, 3U) << "two workspaces";
+  EXPECT_LE(rig.device.peak_bytes, 4'000'000U);
+}
+
 TEST(Memory, ASmallDeviceMeansFewerSetsAndNoError) {
   FakeRig rig;
   rig.device.memory_limit = 600'000;

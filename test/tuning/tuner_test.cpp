@@ -213,7 +213,7 @@ TEST(TunerOnFloats, AWinnerThatDoesNotRepeatItselfIsDropped) {
 TEST(TunerOnLargeBatches, AWinnerIsVerifiedOnTheWholeBatch) {
   // Right on the few images where candidates are checked first, wrong in the last image of the batch.
   ConvProblem problem = FakeRig::small_problem();
-  problem.n = 8192;
+  problem.n = 3000;
   FakeRig rig(problem);
   std::int64_t smallest = problem.n;
   rig.device.behaviours[1].launch = [&](const SlParams& params) -> Status {
