@@ -17,6 +17,7 @@ constexpr double compile_share = 0.6;
 constexpr double verify_share = 0.8;
 constexpr int chunk_per_thread = 4;  // candidates compiled between two looks at the clock
 constexpr int baseline_rounds = 5;
+constexpr std::int64_t largest_call = 256 << 20;  // bytes: several times any L2, so that a larger batch ranks the same
 constexpr std::int64_t probe_elements = 1 << 20;  // of x and y, where candidates are checked; at least two images
 constexpr const char* none_right = "no candidate computes the right result";
 constexpr std::size_t outcome_length = 400;  // a compiler's log can be pages long; the log has the whole of it
@@ -176,6 +177,7 @@ class Tuning {
 
   /// n is in no binary, so a smaller batch runs the same kernels; the ranking is taken to hold for the whole.
   Result<std::unique_ptr<Workspace>> make_workspace(Stream stream) {
+    while (tuned_.n > 1 && tuned_.min_bytes() > largest_call) tuned_.n = (tuned_.n + 1) / 2;
     for (;;) {
       auto workspace = Workspace::create(device_, stream, tuned_, workspace_options());
       if (!workspace.ok() && workspace.error().code == Code::out_of_memory && tuned_.n > 1) {
@@ -183,7 +185,8 @@ class Tuning {
         continue;
       }
       if (workspace.ok() && tuned_.n != problem_.n) {
-        decision_.reason = "tuned with n = " + std::to_string(tuned_.n) + ": more does not fit the scratch memory";
+        decision_.reason = "tuned with n = " + std::to_string(tuned_.n) +
+                           ": a larger batch does not fit the scratch memory, or would only take longer to measure";
       }
       return workspace;
     }
