@@ -59,7 +59,7 @@ TEST_F(BlockRunnerTest, ThreadsThatDoNotWaitShareOneFiber) {
 }
 
 TEST_F(BlockRunnerTest, NobodyPassesABarrierBeforeAllArrive) {
-  for (const std::uint64_t seed : {0, 1, 2, 3}) {
+  for (const std::uint64_t seed : {0U, 1U, 2U, 3U}) {
     for (const int threads : {1, 31, 32, 33, 256, 1024}) {
       ASSERT_TRUE(run(meets_barrier, threads, seed).ok());
       EXPECT_EQ(record_.started.size(), static_cast<std::size_t>(threads));
