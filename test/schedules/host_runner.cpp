@@ -1,8 +1,6 @@
 #include "schedules/host_runner.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 
 namespace sl::test {
 namespace {
@@ -21,7 +19,7 @@ class Fenced {
   static Result<Fenced> make(Device& device, std::span<const std::byte> content, std::size_t align) {
     Fenced fenced;
     fenced.size_ = content.size();
-    fenced.offset_ = fence + align % 32;  // buffers start at multiples of 32 at least; 16 + 256 is odd in sixteens
+    fenced.offset_ = fence + align;  // 16, 8, 4 or 2 beyond a multiple of 32: no better aligned than asked for
     fenced.image_.assign(2 * fence + 32 + content.size(), fence_byte);
     std::copy(content.begin(), content.end(), fenced.image_.begin() + static_cast<std::ptrdiff_t>(fenced.offset_));
     SL_ASSIGN(fenced.buffer_, device.allocate(fenced.image_.size()));
@@ -54,18 +52,26 @@ class Fenced {
 
 }  // namespace
 
-std::string Job::what() const {
-  return std::string(schedule->name) + " " + config.to_string() + " on " + problem.to_string() + " seed " +
-         std::to_string(seed);
+KernelSpec Job::spec() const {
+  KernelSpec spec = schedule->kernel(problem, config);
+  for (auto& [name, value] : spec.constants) {
+    if (wide && name == "INDEX64") value = 1;
+  }
+  return spec;
 }
 
-HostRunner::HostRunner(std::uint64_t thread_order_seed)
-    : device_(open_host_device({.capability = 90, .threads = 1, .seed = thread_order_seed})),
+std::string Job::what() const {
+  return std::string(schedule->name) + " " + config.to_string() + " on " + problem.to_string() + " seed " +
+         std::to_string(seed) + (wide ? " with 64-bit offsets" : "") + (in_place ? " in place" : "");
+}
+
+HostRunner::HostRunner()
+    : device_(open_host_device({.capability = 90, .threads = 1, .seed = 0})),
       cache_(make_host_compiler(environment(), log_), std::make_shared<FileStore>(StoreOptions{}, log_), log_) {}
 
 Status HostRunner::compile(std::span<const Job> jobs) {
   std::vector<KernelSpec> specs;
-  for (const Job& job : jobs) specs.push_back(job.schedule->kernel(job.problem, job.config));
+  for (const Job& job : jobs) specs.push_back(job.spec());
   const auto binaries = cache_.get(specs, info(), 0);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (!binaries[i]) return Error{binaries[i].error().code, jobs[i].what() + ": " + binaries[i].error().message};
@@ -73,35 +79,37 @@ Status HostRunner::compile(std::span<const Job> jobs) {
   return {};
 }
 
-Result<std::vector<std::byte>> HostRunner::run(const Job& job, const HostData& data) {
+Result<std::vector<std::byte>> HostRunner::run(const Job& job, const HostData& data, std::uint64_t thread_order) {
   const ConvProblem& problem = job.problem;
-  const KernelSpec spec = job.schedule->kernel(problem, job.config);
+  const KernelSpec spec = job.spec();
   const auto binaries = cache_.get({&spec, 1}, info(), 1);
   if (!binaries[0]) return binaries[0].error();
+  const std::shared_ptr<Device> device =
+      thread_order == 0 ? device_ : open_host_device({.capability = 90, .threads = 1, .seed = thread_order});
   const Geometry geometry = job.schedule->geometry(problem, job.config);
-  SL_ASSIGN(const std::shared_ptr<const Kernel> kernel, device_->load(**binaries[0], geometry.dynamic_smem));
+  SL_ASSIGN(const std::shared_ptr<const Kernel> kernel, device->load(**binaries[0], geometry.dynamic_smem));
 
   const auto align = static_cast<std::size_t>(problem.align);
   const std::vector<std::byte> poison(static_cast<std::size_t>(problem.y_elements()) * size_of(problem.dtype),
                                       fence_byte);
-  SL_ASSIGN(Fenced x, Fenced::make(*device_, data.x, align));
-  SL_ASSIGN(Fenced w, Fenced::make(*device_, data.w, align));
-  SL_ASSIGN(Fenced bias, Fenced::make(*device_, data.bias, 16));
-  SL_ASSIGN(Fenced z, Fenced::make(*device_, data.z, align));
-  SL_ASSIGN(Fenced y, Fenced::make(*device_, poison, align));
+  SL_ASSIGN(Fenced x, Fenced::make(*device, data.x, align));
+  SL_ASSIGN(Fenced w, Fenced::make(*device, data.w, align));
+  SL_ASSIGN(Fenced bias, Fenced::make(*device, data.bias, 4));
+  SL_ASSIGN(Fenced z, Fenced::make(*device, data.z, align));
+  SL_ASSIGN(Fenced y, Fenced::make(*device, job.in_place ? data.z : poison, align));
 
   SlParams params{};
   job.schedule->params(problem, job.config, params);
   params.x = x.data();
   params.weight = w.data();
   params.bias = problem.bias == Bias::none ? nullptr : bias.data();
-  params.z = problem.residual ? z.data() : nullptr;
+  params.z = !problem.residual ? nullptr : job.in_place ? y.data() : z.data();
   params.y = y.data();
   if (geometry.grid > 0) {
-    SL_TRY(device_->launch(*kernel, geometry, params, nullptr));
-    SL_TRY(device_->synchronize(nullptr));
+    SL_TRY(device->launch(*kernel, geometry, params, nullptr));
+    SL_TRY(device->synchronize(nullptr));
   }
-  return y.read(*device_);
+  return y.read(*device);
 }
 
 bool host_compiler_present(std::string* why_not) {
@@ -109,11 +117,6 @@ bool host_compiler_present(std::string* why_not) {
   const CompilerIdentity identity = make_host_compiler(environment(), log)->identity();
   *why_not = identity.why_not;
   return identity.available;
-}
-
-bool full_tests() {
-  const char* value = std::getenv("SLUICE_TEST_FULL");
-  return value != nullptr && std::strcmp(value, "0") != 0 && *value != '\0';
 }
 
 }  // namespace sl::test

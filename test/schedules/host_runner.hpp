@@ -22,20 +22,26 @@ struct Job {
   Config config;
   std::uint64_t seed = 1;
   Fill fill = Fill::random;
+  bool wide = false;      ///< compiled with 64-bit offsets although the problem does not need them
+  bool in_place = false;  ///< z is y itself; needs problem.residual
+
+  KernelSpec spec() const;
+  HostData data() const { return make_data(problem, seed, fill); }
   std::string what() const;  ///< for messages: schedule, config, problem, seed
 };
 
 /// Not thread-safe. Everything a test makes stays compiled until it ends, so equal specs cost one compile.
 class HostRunner {
  public:
-  explicit HostRunner(std::uint64_t thread_order_seed = 0);
+  HostRunner();
 
   const DeviceInfo& info() const { return device_->info(); }
   /// Compiles what `jobs` need, many kernels a translation unit. The first failure, or success.
   Status compile(std::span<const Job> jobs);
   /// y of the job. Poisons y first; x, w, bias and z are surrounded by NaN, y by a fence that is checked after. Tensors
-  /// start at an address that problem.align divides and no larger power of two does.
-  Result<std::vector<std::byte>> run(const Job&, const HostData&);
+  /// start at an address that problem.align divides and no larger power of two up to 16 does. Threads of a block start
+  /// in an order that `thread_order` shuffles (0: in order).
+  Result<std::vector<std::byte>> run(const Job&, const HostData&, std::uint64_t thread_order = 0);
 
  private:
   Log log_;
@@ -45,8 +51,5 @@ class HostRunner {
 
 /// Whether this machine has a compiler for the host device; if not, a reason to skip.
 bool host_compiler_present(std::string* why_not);
-
-/// SLUICE_TEST_FULL=1: everything instead of a covering choice.
-bool full_tests();
 
 }  // namespace sl::test

@@ -1,0 +1,155 @@
+// NVRTC compiles the candidate space of the problem table for every architecture Sluice is checked against, and where a
+// schedule promises no spill there is none. Needs no GPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <set>
+
+#include "core/log.hpp"
+#include "jit/backends.hpp"
+#include "schedules/full_tests.hpp"
+#include "schedules/schedule.hpp"
+#include "support/problems.hpp"
+
+namespace sl::test {
+namespace {
+
+constexpr const char* archs[] = {"sm_80", "sm_90", "sm_120"};
+
+struct Compile {
+  KernelSpec spec;
+  std::string arch;
+  bool no_spill = false;
+};
+
+/// Every (spec, arch) of the table's candidates on an H200.
+std::vector<Compile> whole_space() {
+  std::vector<Compile> space;
+  std::set<std::string> seen;
+  DeviceInfo device;
+  device.name = "NVIDIA H200";
+  device.capability = 90;
+  device.sm_count = 132;
+  std::size_t turn = 0;
+  for (const NamedProblem& row : test_problems()) {
+    for (const ConvProblem& problem : spread_variants(row.problem, turn)) {
+      ++turn;
+      for (const Candidate& candidate : candidates(problem, device, {}, {}).candidates) {
+        KernelSpec spec = candidate.schedule->kernel(problem, candidate.config);
+        for (auto& [name, value] : spec.constants) {  // problems that need wide offsets are too large for the table
+          if (name == "INDEX64" && turn % 7 == 3) value = 1;
+        }
+        if (!seen.insert(spec.canonical()).second) continue;
+        for (const char* arch : archs) space.push_back({spec, arch, candidate.schedule->promises_no_spill});
+      }
+    }
+  }
+  return space;
+}
+
+/// Values count by class, or every kernel size would need its own pairs: the upper ends of the classes.
+std::int64_t value_class(const std::string& name, std::int64_t value) {
+  static const std::map<std::string, std::vector<std::int64_t>> classes = {
+      {"R", {1, 5, 9}},     {"S", {1, 5, 9}},     {"MULT", {1, 4}},     {"CPG", {1, 4}},
+      {"STRIDE_H", {1, 2}}, {"STRIDE_W", {1, 2}}, {"DIL_H", {1}},       {"DIL_W", {1}},
+      {"LEAD", {0}},        {"LANES", {1, 16}},   {"ACT", {0, 2, 4, 6}}};  // none; relu, clip; silu, hard-swish; gelu
+  const auto known = classes.find(name);
+  if (known == classes.end()) return value;
+  for (const std::int64_t end : known->second) {
+    if (value <= end) return end;
+  }
+  return known->second.back() + 1;
+}
+
+std::vector<int> pairs_of(const Compile& compile, std::map<std::string, int>& ids) {
+  std::vector<std::string> values = {compile.arch};
+  for (const auto& [name, value] : compile.spec.constants) {
+    values.push_back(name + "=" + std::to_string(value_class(name, value)));
+  }
+  std::vector<int> pairs;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    for (std::size_t j = i + 1; j < values.size(); ++j) {
+      const std::string pair = compile.spec.schedule + ":" + values[i] + "," + values[j];
+      pairs.push_back(ids.emplace(pair, static_cast<int>(ids.size())).first->second);
+    }
+  }
+  return pairs;
+}
+
+/// A covering choice: the compile with most pairs not seen yet, again and again, up to `limit`. Returns how many pairs
+/// of how many are covered.
+std::pair<std::size_t, std::size_t> cover(std::vector<Compile>& space, std::size_t limit) {
+  std::map<std::string, int> ids;
+  std::vector<std::vector<int>> pairs;
+  for (const Compile& compile : space) pairs.push_back(pairs_of(compile, ids));
+  std::vector<bool> seen(ids.size(), false);
+  const auto fresh = [&](std::size_t i) {
+    return std::count_if(pairs[i].begin(), pairs[i].end(),
+                         [&](int pair) { return !seen[static_cast<std::size_t>(pair)]; });
+  };
+  std::priority_queue<std::pair<std::ptrdiff_t, std::size_t>> queue;  // counts only fall, so a stale one is a bound
+  for (std::size_t i = 0; i < space.size(); ++i) queue.emplace(fresh(i), i);
+  std::vector<Compile> chosen;
+  std::size_t covered = 0;
+  while (!queue.empty() && chosen.size() < limit) {
+    const auto [count, i] = queue.top();
+    queue.pop();
+    const std::ptrdiff_t now = fresh(i);
+    if (now == 0) continue;
+    if (now < count) {
+      queue.emplace(now, i);
+      continue;
+    }
+    for (const int pair : pairs[i]) seen[static_cast<std::size_t>(pair)] = true;
+    covered += static_cast<std::size_t>(now);
+    chosen.push_back(space[i]);
+  }
+  space = std::move(chosen);
+  return {covered, ids.size()};
+}
+
+TEST(NvrtcSpace, CompilesWithoutSpills) {
+  const Result<Environment> environment = read_environment();
+  ASSERT_TRUE(environment.ok()) << environment.error().message;
+  const Log log;
+  const std::unique_ptr<Compiler> compiler = make_nvrtc_compiler(*environment, log);
+  if (!compiler->identity().available) GTEST_SKIP() << "no NVRTC: " << compiler->identity().why_not;
+
+  std::vector<Compile> space = whole_space();
+  if (!full_tests()) {
+    const auto [covered, pairs] = cover(space, 230);
+    RecordProperty("pairs", static_cast<int>(pairs));
+    ASSERT_EQ(covered, pairs) << "the covering choice needs more than " << space.size() << " compiles";
+  }
+  std::map<std::string, std::pair<int, int>> worst;  // schedule: registers, spilled bytes
+  for (const char* arch : archs) {
+    std::vector<KernelSpec> specs;
+    std::vector<bool> no_spill;
+    for (const Compile& compile : space) {
+      if (compile.arch != arch) continue;
+      specs.push_back(compile.spec);
+      no_spill.push_back(compile.no_spill);
+    }
+    const auto binaries = compiler->compile(specs, arch, 0);
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      ASSERT_TRUE(binaries[i].ok()) << binaries[i].error().message;
+      const Binary& binary = *binaries[i];
+      EXPECT_GT(binary.registers, 0) << specs[i].canonical();
+      if (no_spill[i]) {
+        EXPECT_EQ(binary.spill_bytes, 0) << arch << " " << specs[i].canonical() << ": " << binary.registers
+                                         << " registers";
+      }
+      auto& [registers, spill] = worst[specs[i].schedule];
+      registers = std::max(registers, binary.registers);
+      spill = std::max(spill, binary.spill_bytes);
+    }
+  }
+  for (const auto& [schedule, use] : worst) RecordProperty(schedule + "_registers", use.first);
+  RecordProperty("compiles", static_cast<int>(space.size()));
+  EXPECT_EQ(worst.size(), all_schedules().size()) << "the table leaves a schedule without a candidate";
+}
+
+}  // namespace
+}  // namespace sl::test
