@@ -19,6 +19,14 @@
 namespace sl {
 namespace {
 
+// AddressSanitizer and gdb read the file when they need a line number: builds that have use for them keep it until the
+// library is unloaded, and a killed process leaves it behind.
+#ifdef NDEBUG
+constexpr bool keep_files = asan::enabled;
+#else
+constexpr bool keep_files = true;
+#endif
+
 Error load_error(std::string what) { return Error{Code::device, "cannot load a host kernel: " + std::move(what)}; }
 
 /// The loader maps pages without looking whether the file has them, so a truncated one must be found before. The
@@ -72,8 +80,7 @@ Result<std::shared_ptr<const HostLibrary>> HostLibrary::open(const std::string& 
     close(fd);
     void* const handle = written ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
     if (written && handle == nullptr) why = loader_message();
-    // AddressSanitizer reads the file to name the lines of a report.
-    const bool keep = asan::enabled && handle != nullptr;
+    const bool keep = keep_files && handle != nullptr;
     if (!keep) unlink(path.c_str());
     if (handle != nullptr) {
       return checked(std::shared_ptr<const HostLibrary>(new HostLibrary(handle, -1, keep ? path : "")));
