@@ -45,7 +45,7 @@ Status run(const Arguments& arguments, const std::vector<ConvProblem>& problems)
   options.device = arguments.device;
   options.force = true;
   SL_ASSIGN(const auto session, tool::open_session(environment, options, log));
-  SL_ASSIGN(const auto subject, Subject::create(*session));
+  SL_ASSIGN(const auto subject, Subject::create(*session, log));
   benchmark::AddCustomContext("device", session->device->info().name);
   benchmark::AddCustomContext("driver", session->device->driver());
   benchmark::AddCustomContext("compiler", session->compiler->identity().path);

@@ -104,7 +104,7 @@ Result<Json> first_call(std::unique_ptr<tool::Session>& session, const Environme
 
   options.force = true;
   SL_ASSIGN(session, tool::open_session(environment, options, log));
-  SL_ASSIGN(const auto problem, parse(taken_call));
+  SL_ASSIGN(const auto problem, parse(measured_call));
   Tensors tensors;
   auto* const base = static_cast<std::byte*>(buffer->data());
   tensors.x = base;
@@ -112,7 +112,7 @@ Result<Json> first_call(std::unique_ptr<tool::Session>& session, const Environme
   tensors.y = base + (512 << 10);
   Error error;
   const Code code = session->dispatcher->conv2d(problem, tensors, stream, Regular::yes, error);
-  if (code != Code::ok) return Error{code, std::string(taken_call) + ": " + error.message};
+  if (code != Code::ok) return Error{code, std::string(measured_call) + ": " + error.message};
   const auto returned = Clock::now();
   SL_TRY(session->device->synchronize(stream));
   const auto done = Clock::now();
@@ -135,7 +135,7 @@ Result<Json> measure(const Arguments& arguments) {
   SL_ASSIGN(const Environment environment, read_environment());
   std::unique_ptr<tool::Session> session;
   SL_ASSIGN(Json first, first_call(session, environment, arguments, log));
-  SL_ASSIGN(const auto subject, Subject::create(*session));
+  SL_ASSIGN(const auto subject, Subject::create(*session, log));
 
   Way ways[] = {{"bare", &Subject::bare},           {"plan", &Subject::plan},     {"lookup", &Subject::lookup},
                 {"kept", &Subject::kept, false},    {"c_plan", &Subject::c_plan}, {"c_lookup", &Subject::c_lookup},
@@ -154,9 +154,8 @@ Result<Json> measure(const Arguments& arguments) {
   Json out = {{"schema", 1},
               {"device", session->device->info().name},
               {"driver", session->device->driver()},
-              {"problem", taken_call},
+              {"problem", measured_call},
               {"schedule", subject->prepared().decision.schedule},
-              {"kept_problem", kept_call},
               {"batches", arguments.batches},
               {"calls_per_batch", calls},
               {"first_call", std::move(first)},
@@ -166,7 +165,9 @@ Result<Json> measure(const Arguments& arguments) {
   for (const auto& way : ways) {
     out["ways"][way.name] = way_json(way);
     if (way.launches) out["over_bare_ns"][way.name] = percentile(way.ns, 0.5) - bare;
-    if (way.failures > 0) return Error{Code::internal, std::string(way.name) + ": a call failed"};
+    if (way.failures > 0)
+      return Error{Code::internal, std::string(way.name) + ": " + std::to_string(way.failures) + " calls failed; " +
+                                       subject->failure()};
   }
   return out;
 }

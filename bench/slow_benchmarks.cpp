@@ -76,10 +76,11 @@ Status tune_afresh(Bench& bench, const ConvProblem& problem) {
 }  // namespace
 
 void register_slow_paths(Bench& bench) {
-  const auto small = parse(taken_call);
+  const auto small = parse(measured_call);
   // MobileNetV2's 56x56 layer, batch 32: what "tune one shape" means for a network.
-  const auto layer = parse(
-      bench.session.device->info().backend == "host" ? taken_call : "g144mb32ic144ih56oc144oh56kh3ph1 dt=f16 tag=nhwc");
+  const auto layer =
+      parse(bench.session.device->info().backend == "host" ? measured_call
+                                                           : "g144mb32ic144ih56oc144oh56kh3ph1 dt=f16 tag=nhwc");
   if (!small.ok() || !layer.ok()) return;
   add("cold/lookup", 50, benchmark::kMicrosecond,
       [&bench, problem = small.value()] { return cold_lookup(bench, problem); });

@@ -93,9 +93,7 @@ Result<int> explain(const Options& options) {
   }
   std::fputs((options.json ? record_json(record) : record_text(record)).c_str(), stdout);
   if (record.decision.route == "reject") {
-    return Error{Code::unsupported,
-                 record.problem.to_string() + " on " + record.device.name +
-                     ": no schedule can, and the caller's own convolution cannot either: " + record.decision.reason};
+    return Error{Code::unsupported, record.decision.reason};
   }
   return exit_done;
 }

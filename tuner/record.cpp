@@ -86,13 +86,16 @@ std::string record_text(const Record& r) {
   const Decision& d = r.decision;
   std::string out = field("problem", styled(Style::strong, r.problem.to_string()));
   out += field("device", device_line(r.device));
-  out += field("verdict", std::string(name(d.verdict)) + (d.reason.empty() ? "" : ": " + d.reason));
+  // The reason of UNSUPPORTED is the list of refusals, which follows.
+  const bool listed = d.verdict == Verdict::unsupported && !d.refusals.empty();
+  const std::string reason = listed ? "no schedule can run it" : d.reason;
+  out += field("verdict", std::string(name(d.verdict)) + (reason.empty() ? "" : ": " + reason));
   out += field("route", d.route + (d.rule.empty() ? "" : "  by rule \"" + d.rule + "\"") +
                             (d.table.empty() ? "" : " of " + d.table));
   for (const auto& place : d.searched) out += field("", styled(Style::faint, place));
   if (!d.schedule.empty()) {
     std::string origin(name(d.origin));
-    if (d.match != Match::none) origin += ", match " + std::string(name(d.match));
+    if (d.match != Match::none && d.origin != Origin::tuned) origin += ", match " + std::string(name(d.match));
     out += field("winner", styled(Style::strong, d.schedule + " " + d.config) + "  (" + origin + ")");
   }
   if (!d.arch_note.empty()) out += field("note", d.arch_note);

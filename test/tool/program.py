@@ -8,9 +8,9 @@ import tempfile
 import unittest
 
 PROGRAM = os.environ["SLUICE_PROGRAM"]
-DEPTHWISE = "g8mb1ic8ih10iw12oc8oh10ow12kh3ph1"
-GROUPED = "g4mb1ic16ih9iw8oc16oh9ow8kh3ph1"
-DENSE = "mb1ic64ih8oc64oh8kh3ph1"  # no schedule takes 64 channels a group
+DEPTHWISE = "g8mb1ic8ih10iw12oc8oh10ow12kh3kw3ph1pw1"
+GROUPED = "g4mb1ic16ih9iw8oc16oh9ow8kh3kw3ph1pw1"
+DENSE = "mb1ic64ih8oc64oh8kh3ph1"  # legal, and no table takes it
 DONE, USAGE, DEVICE, WRONG, ENVIRONMENT = 0, 2, 3, 4, 5
 
 
@@ -53,10 +53,16 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(outcome.code, code, str(outcome))
         return outcome
 
-    def run_host(self, problem, *arguments, code=DONE, **environment):
+    def run_host(self, problem, *arguments, code=DONE, iters=2, **environment):
         """`sluice run` on the host device with few timed replays, as JSON."""
-        return self.sluice("run", problem, "--device", "host", "--iters", "2", "--json", *arguments, code=code,
+        return self.sluice("run", problem, "--device", "host", "--iters", str(iters), "--json", *arguments, code=code,
                            **environment)
+
+    def routing_table(self, device="any", rules=()):
+        """A table in a file; without rules it keeps every call."""
+        path = self.folder / "table.json"
+        path.write_text(json.dumps({"schema": 1, "device": device, "rules": list(rules)}))
+        return str(path)
 
     def assert_one_complaint(self, outcome, *parts):
         """One line on stderr, from the program, that names what is wrong; nothing on stdout."""

@@ -14,7 +14,7 @@ class Cache(ProgramTest):
 
     def test_life_of_a_cache(self):
         self.assertEqual(self.entries(), {"binaries": [], "decisions": []})
-        self.run_host(DEPTHWISE, "--iters", "0")
+        self.run_host(DEPTHWISE, iters=0)
         filled = self.entries()
         self.assertTrue(filled["binaries"] and filled["decisions"])
         for entry in filled["binaries"] + filled["decisions"]:
@@ -30,20 +30,20 @@ class Cache(ProgramTest):
         self.assertGreater(self.cache_json("prune", "--max-mb", "0")["freed"]["binaries"], 0)
         self.assertEqual(self.entries(), {"binaries": [], "decisions": []})
 
-        self.run_host(DEPTHWISE, "--iters", "0")
+        self.run_host(DEPTHWISE, iters=0)
         self.sluice("cache", "clear")
         self.assertEqual(self.entries(), {"binaries": [], "decisions": []})
-        self.assertGreater(self.run_host(DEPTHWISE, "--iters", "0").record["counters"]["compiles"], 0)
+        self.assertGreater(self.run_host(DEPTHWISE, iters=0).record["counters"]["compiles"], 0)
 
     def test_clear_leaves_strangers_alone(self):
-        self.run_host(DEPTHWISE, "--iters", "0")
+        self.run_host(DEPTHWISE, iters=0)
         stranger = self.cache / "binaries" / "notes.txt"
         stranger.write_text("mine")
         self.sluice("cache", "clear")
         self.assertEqual(stranger.read_text(), "mine")
 
     def test_verify_finds_damage(self):
-        self.run_host(GROUPED, "--iters", "0")
+        self.run_host(GROUPED, iters=0)
         victim = next(path for path in (self.cache / "binaries").rglob("*") if path.is_file())
         data = bytearray(victim.read_bytes())
         data[-1] ^= 1

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from program import DENSE, DEPTHWISE, DEVICE, ENVIRONMENT, GROUPED, ProgramTest, USAGE
+from program import DEPTHWISE, DEVICE, ENVIRONMENT, GROUPED, ProgramTest, USAGE
 
 KEYS = ["problem", "dtype", "tag", "device", "verdict", "route", "rule", "schedule", "config", "candidates", "refusals",
         "error_over_bound", "time_us", "copy_us", "counters"]
@@ -33,7 +33,7 @@ class Results(ProgramTest):
 
     def test_keys_are_stable(self):
         taken = self.run_host(DEPTHWISE).record
-        kept = self.run_host(DENSE).record
+        kept = self.run_host(DEPTHWISE, "--routing-table", self.routing_table()).record
         for record in (taken, kept):
             for key in KEYS:
                 self.assertIn(key, record)
@@ -66,8 +66,9 @@ class Caches(ProgramTest):
         self.assertEqual(second["match"], "exact")
 
     def test_another_batch_size_compiles_nothing_new(self):
-        self.run_host(DEPTHWISE)
-        counters = self.run_host(DEPTHWISE.replace("mb1", "mb2")).record["counters"]
+        time = {"SLUICE_TUNE_BUDGET_MS": "100000"}  # every candidate of the first shape, however slow the machine
+        self.run_host(DEPTHWISE, **time)
+        counters = self.run_host(DEPTHWISE.replace("mb1", "mb2"), **time).record["counters"]
         self.assertEqual(counters["compiles"], 0, counters)
 
     def test_truncated_binary_is_compiled_again_with_one_warning(self):
@@ -104,20 +105,29 @@ class Caches(ProgramTest):
 
 class Decisions(ProgramTest):
     def test_kept_is_done_and_says_why(self):
-        record = self.run_host(DENSE).record
+        table = self.routing_table()
+        record = self.run_host(DEPTHWISE, "--routing-table", table).record
         self.assertEqual((record["route"], record["schedule"], record["time_us"]), ("keep", None, None))
-        self.assertTrue(record["reason"] or record["rule"])
-        self.assertEqual(record["counters"]["launches"], 0)
-        text = self.sluice("run", DENSE, "--device", "host").out
+        self.assertEqual((record["rule"], record["table"]), ("default: keep", table))
+        self.assertEqual((record["counters"]["compiles"], record["counters"]["launches"]), (0, 0))
+        text = self.sluice("run", DEPTHWISE, "--device", "host", "--routing-table", table).out
+        self.assertIn("default: keep", text)
         self.assertIn("your own convolution should run this call", text)
+        forced = self.run_host(DEPTHWISE, "--routing-table", table, "--force").record
+        self.assertEqual((forced["route"], forced["outputs_wrong"]), ("take", 0))
+
+    def test_what_no_schedule_can_is_kept_with_the_reasons(self):
+        record = self.run_host(DEPTHWISE, "--emulate", "70").record
+        self.assertEqual((record["verdict"], record["route"]), ("UNSUPPORTED", "keep"))
+        self.assertTrue(all("80" in refusal["reason"] for refusal in record["refusals"]))
 
     def test_required_calls(self):
         record = self.run_host(DEPTHWISE, "--regular", "no").record
         self.assertEqual((record["verdict"], record["route"]), ("REQUIRED", "take"))
-        refused = self.run_host(DENSE, "--regular", "no", code=DEVICE)
-        self.assertEqual(refused.record["verdict"], "UNSUPPORTED")
+        refused = self.run_host(DEPTHWISE, "--regular", "no", "--emulate", "70", code=DEVICE)
+        self.assertEqual((refused.record["verdict"], refused.record["route"]), ("UNSUPPORTED", "reject"))
         self.assertTrue(refused.err.startswith("sluice: "))
-        self.assertIn("ic64", refused.err)
+        self.assertIn(DEPTHWISE, refused.err)
 
     def test_policies(self):
         record = self.run_host(DEPTHWISE, "--policy", "immediate").record
@@ -132,7 +142,8 @@ class Decisions(ProgramTest):
             self.run_host(DEPTHWISE, "--policy", "pinned", "--decision-table", str(self.folder / "none"), code=ENVIRONMENT),
             "none")
         empty = self.folder / "empty.json"
-        empty.write_text(json.dumps({"schema": 1, "decisions": []}))
+        host = next(d for d in self.sluice("devices", "--json").record["devices"] if d.pop("device") == "host")
+        empty.write_text(json.dumps({"schema": 1, "device": host, "decisions": []}))
         miss = self.run_host(DEPTHWISE, "--policy", "pinned", "--decision-table", str(empty), code=DEVICE)
         self.assertIn(DEPTHWISE, miss.err)
 
@@ -174,15 +185,14 @@ class BadInput(ProgramTest):
 
     def test_no_compiler(self):
         missing = str(self.folder / "no-such-compiler")
-        outcome = self.run_host(DEPTHWISE, "--regular", "no", SLUICE_HOST_CXX=missing, code=ENVIRONMENT)
-        self.assertIn(missing, outcome.err)
+        for regular in ("yes", "no"):
+            outcome = self.run_host(DEPTHWISE, "--regular", regular, SLUICE_HOST_CXX=missing, code=ENVIRONMENT)
+            self.assertEqual(len(outcome.err.splitlines()), 1, str(outcome))
+            self.assertIn(missing, outcome.err)
 
     def test_routing_tables(self):
         def table(device, minimum):
-            path = self.folder / "table.json"
-            rule = {"name": "all", "route": "keep", "when": {"r": {"min": minimum}}}
-            path.write_text(json.dumps({"schema": 1, "device": device, "rules": [rule]}))
-            return str(path)
+            return self.routing_table(device, [{"name": "all", "route": "keep", "when": {"r": {"min": minimum}}}])
 
         kept = self.run_host(DEPTHWISE, "--routing-table", table("any", 1)).record
         self.assertEqual((kept["route"], kept["rule"]), ("keep", "all"))
