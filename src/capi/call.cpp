@@ -31,7 +31,13 @@ Code check_range(const std::string& field, std::int64_t value, std::int64_t leas
 
 bool in_range(std::int64_t value, std::int64_t least) { return value >= least && value < size_limit; }
 
+bool within(std::int32_t value, std::uint32_t count) { return static_cast<std::uint32_t>(value) < count; }
+
 Code check_enums(const sluice_conv2d_args& args, Error& error) {
+  const bool fine = within(args.layout, 2) & within(args.weight_layout, 2) & within(args.activation, 8) &
+                    within(args.regular, 2) & within(args.x.dtype, 3);
+  if (fine) [[likely]]
+    return Code::ok;
   struct Row {
     const char* field;
     std::int32_t value, count;
@@ -143,7 +149,7 @@ Code read_bias(const sluice_tensor& bias, std::int32_t dtype, ConvProblem& probl
 Code read_residual(const sluice_tensor& z, const sluice_tensor& y, std::int32_t dtype, View& view, ConvProblem& problem,
                    Error& error) {
   if (z.ndim == 0 && z.data == nullptr) return Code::ok;
-  if (const Code code = read_view("z", z, y.ndim, dtype, view, error); code != Code::ok) return code;
+  if (const Code code = read_view("z", z, {y.ndim, true}, dtype, view, error); code != Code::ok) return code;
   for (int i = 0; i < z.ndim; ++i) {
     if (z.dims[i] != y.dims[i]) {
       return refuse(
@@ -163,9 +169,9 @@ Code read_call(const sluice_conv2d_args& args, Data data, Call& call, Error& err
   }
   const std::int32_t ndim = args.x.ndim, dtype = args.x.dtype;
   View x, w, y, z;
-  if (const Code code = read_view("x", args.x, ndim, dtype, x, error); code != Code::ok) return code;
-  if (const Code code = read_view("w", args.w, ndim, dtype, w, error); code != Code::ok) return code;
-  if (const Code code = read_view("y", args.y, ndim, dtype, y, error); code != Code::ok) return code;
+  if (const Code code = read_view("x", args.x, {ndim, true}, dtype, x, error); code != Code::ok) return code;
+  if (const Code code = read_view("w", args.w, {ndim, false}, dtype, w, error); code != Code::ok) return code;
+  if (const Code code = read_view("y", args.y, {ndim, true}, dtype, y, error); code != Code::ok) return code;
 
   ConvProblem& v = call.problem;
   v.n = x.dims[0], v.c = x.dims[1], v.h = x.dims[2], v.w = x.dims[3];

@@ -1,6 +1,5 @@
 #include <array>
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 
 #include "capi/call.hpp"
@@ -8,14 +7,11 @@
 namespace sl::capi {
 namespace {
 
-std::uint64_t saturated(std::initializer_list<std::int64_t> factors) {
+template <class... Factors>
+std::uint64_t saturated(Factors... factors) {
   std::uint64_t result = 1;
-  for (const std::int64_t factor : factors) {
-    if (__builtin_mul_overflow(result, static_cast<std::uint64_t>(factor), &result)) {
-      return std::numeric_limits<std::uint64_t>::max();
-    }
-  }
-  return result;
+  const bool overflows = (__builtin_mul_overflow(result, static_cast<std::uint64_t>(factors), &result) | ...);
+  return overflows ? std::numeric_limits<std::uint64_t>::max() : result;
 }
 
 bool overlap(const void* a, std::uint64_t a_bytes, const void* b, std::uint64_t b_bytes) {
@@ -42,15 +38,34 @@ Code refuse(Error& error, std::string message) {
 Extents extents(const ConvProblem& v) {
   const auto element = static_cast<std::int64_t>(size_of(v.dtype));
   Extents bytes;
-  bytes.x = saturated({v.n, v.c, v.h, v.w, element});
-  bytes.w = saturated({v.k, v.channels_per_group(), v.r, v.s, element});
-  bytes.y = saturated({v.n, v.k, v.p, v.q, element});
+  bytes.x = saturated(v.n, v.c, v.h, v.w, element);
+  bytes.w = saturated(v.k, v.channels_per_group(), v.r, v.s, element);
+  bytes.y = saturated(v.n, v.k, v.p, v.q, element);
   bytes.z = v.residual ? bytes.y : 0;
-  bytes.bias = v.bias == Bias::none ? 0 : saturated({v.k, v.bias == Bias::f32 ? 4 : element});
+  bytes.bias = v.bias == Bias::none ? 0 : saturated(v.k, v.bias == Bias::f32 ? 4 : element);
   return bytes;
 }
 
-Code check_pointers(const ConvProblem& v, const Extents& bytes, const Tensors& tensors, Data data, Error& error) {
+namespace {
+
+std::uintptr_t number(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+/// The whole check without a division, a loop or a branch that a right call takes: it is on the hot path.
+bool right(const ConvProblem& v, const Extents& bytes, const Tensors& t) {
+  const bool bias = v.bias != Bias::none;
+  const bool present = (t.x != nullptr) & (t.w != nullptr) & (t.y != nullptr) & ((t.bias != nullptr) == bias) &
+                       ((t.z != nullptr) == v.residual);
+  const std::uintptr_t element = size_of(v.dtype), bias_element = v.bias == Bias::f32 ? 4 : element;
+  const bool aligned = ((number(t.x) | number(t.w) | number(t.z) | number(t.y)) & (element - 1)) == 0 &&
+                       (number(t.bias) & (bias_element - 1)) == 0;
+  const bool apart = !overlap(t.x, bytes.x, t.y, bytes.y) & !overlap(t.w, bytes.w, t.y, bytes.y) &
+                     (!bias | !overlap(t.bias, bytes.bias, t.y, bytes.y)) &
+                     (!v.residual | (t.z == t.y) | !overlap(t.z, bytes.z, t.y, bytes.y));
+  return present & aligned & apart;
+}
+
+/// Finds what is wrong, if anything is.
+Code find_wrong(const ConvProblem& v, const Extents& bytes, const Tensors& tensors, Data data, Error& error) {
   struct Row {
     const char* name;
     const void* pointer;
@@ -88,6 +103,14 @@ Code check_pointers(const ConvProblem& v, const Extents& bytes, const Tensors& t
                              " bytes); only z may share memory with y, and then must be y itself");
   }
   return Code::ok;
+}
+
+}  // namespace
+
+Code check_pointers(const ConvProblem& v, const Extents& bytes, const Tensors& tensors, Data data, Error& error) {
+  if (right(v, bytes, tensors)) [[likely]]
+    return Code::ok;
+  return find_wrong(v, bytes, tensors, data, error);
 }
 
 }  // namespace sl::capi

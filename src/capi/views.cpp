@@ -32,9 +32,11 @@ std::string dtype_text(std::int32_t dtype) {
   return std::string(name(static_cast<DType>(dtype)));
 }
 
-Code read_view(const char* name, const sluice_tensor& tensor, std::int32_t ndim, std::int32_t dtype, View& view,
-               Error& error) {
-  const std::string_view who = name;
+namespace {
+
+/// Finds what is wrong with a tensor that read_view() could not read.
+Code find_wrong(std::string_view who, const sluice_tensor& tensor, Rank rank, std::int32_t dtype, Error& error) {
+  const int ndim = rank.ndim;
   if (tensor.ndim != ndim) {
     return refuse(error, std::string(who) + ".ndim = " + std::to_string(tensor.ndim) + ", must be " +
                              std::to_string(ndim) + " as x.ndim is");
@@ -46,21 +48,41 @@ Code read_view(const char* name, const sluice_tensor& tensor, std::int32_t ndim,
   if (tensor.dims == nullptr) {
     return refuse(error, std::string(who) + ".dims = NULL, must point to " + std::to_string(ndim) + " dimensions");
   }
-  // Without h, the width is the last of three: {0, 1, 3}.
-  const auto place = [ndim](int i) { return static_cast<std::size_t>(ndim == 3 && i == 2 ? 3 : i); };
   for (int i = 0; i < ndim; ++i) {
-    // Only a batch may be 0 or large; it is the first dimension of x, y and z.
-    const bool batch = i == 0 && who != "w";
+    const bool batch = i == 0 && rank.batch;
     const std::int64_t least = batch ? 0 : 1, limit = batch ? batch_limit : size_limit;
-    if (tensor.dims[i] < least || tensor.dims[i] >= limit) {
-      return refuse(error, std::string(who) + ".dims[" + std::to_string(i) + "] = " + std::to_string(tensor.dims[i]) +
-                               ", must be from " + std::to_string(least) + " to " + std::to_string(limit - 1));
-    }
-    view.dims[place(i)] = tensor.dims[i];
-    if (tensor.strides != nullptr) view.strides[place(i)] = tensor.strides[i];
+    if (tensor.dims[i] >= least && tensor.dims[i] < limit) continue;
+    return refuse(error, std::string(who) + ".dims[" + std::to_string(i) + "] = " + std::to_string(tensor.dims[i]) +
+                             ", must be from " + std::to_string(least) + " to " + std::to_string(limit - 1));
   }
-  view.stated = tensor.strides != nullptr;
   return Code::ok;
+}
+
+/// 1 <= size < size_limit, in one comparison.
+bool legal(std::int64_t size) {
+  return static_cast<std::uint64_t>(size) - 1 < static_cast<std::uint64_t>(size_limit) - 1;
+}
+
+/// n c h w of (n, c, h, w), or of (n, c, w).
+std::array<std::int64_t, 4> spread(const std::int64_t* values, bool conv1d, std::int64_t rows) {
+  return {values[0], values[1], conv1d ? rows : values[2], conv1d ? values[2] : values[3]};
+}
+
+}  // namespace
+
+Code read_view(const char* name, const sluice_tensor& tensor, Rank rank, std::int32_t dtype, View& view, Error& error) {
+  const bool readable = (tensor.ndim == rank.ndim) & (tensor.dtype == dtype) & (tensor.dims != nullptr);
+  if (!readable) [[unlikely]]
+    return find_wrong(name, tensor, rank, dtype, error);
+  const bool conv1d = rank.ndim == 3;
+  view.dims = spread(tensor.dims, conv1d, 1);
+  view.stated = tensor.strides != nullptr;
+  if (view.stated) view.strides = spread(tensor.strides, conv1d, 0);
+  const bool first = rank.batch ? static_cast<std::uint64_t>(view.dims[0]) < static_cast<std::uint64_t>(batch_limit)
+                                : legal(view.dims[0]);
+  if (first & legal(view.dims[1]) & legal(view.dims[2]) & legal(view.dims[3])) [[likely]]
+    return Code::ok;
+  return find_wrong(name, tensor, rank, dtype, error);
 }
 
 bool packed(const View& view, bool channels_last) {

@@ -17,8 +17,15 @@ struct View {
   bool stated = false;  ///< false: strides NULL, packed by definition
 };
 
-/// Reads a tensor that must have `ndim` (3 or 4) dimensions and `dtype`: ok, or invalid with `error` filled.
-Code read_view(const char* name, const sluice_tensor&, std::int32_t ndim, std::int32_t dtype, View&, Error&);
+/// What the dimensions of a tensor are: 3 or 4 of them; the first a batch (x, y, z), which may be 0 or large, or not
+/// (w).
+struct Rank {
+  std::int32_t ndim = 4;
+  bool batch = true;
+};
+
+/// Reads a tensor that must have this rank and `dtype`: ok, or invalid with `error` filled.
+Code read_view(const char* name, const sluice_tensor&, Rank, std::int32_t dtype, View&, Error&);
 
 /// Whether the strides are those of a packed tensor: n, c, h, w with w fastest, or with c fastest where
 /// `channels_last`. The stride of a dimension of size 1 addresses nothing, so any will do; so does any where a
