@@ -55,14 +55,18 @@ class Fenced {
 KernelSpec Job::spec() const {
   KernelSpec spec = schedule->kernel(problem, config);
   for (auto& [name, value] : spec.constants) {
-    if (wide && name == "INDEX64") value = 1;
+    for (const auto& [other, replacement] : instead) {
+      if (name == other) value = replacement;
+    }
   }
   return spec;
 }
 
 std::string Job::what() const {
-  return std::string(schedule->name) + " " + config.to_string() + " on " + problem.to_string() + " seed " +
-         std::to_string(seed) + (wide ? " with 64-bit offsets" : "") + (in_place ? " in place" : "");
+  std::string text = std::string(schedule->name) + " " + config.to_string() + " on " + problem.to_string() + " seed " +
+                     std::to_string(seed) + (in_place ? " in place" : "");
+  for (const auto& [name, value] : instead) text += " with " + name + " = " + std::to_string(value);
+  return text;
 }
 
 HostRunner::HostRunner()

@@ -19,11 +19,12 @@ namespace sl::test {
 struct Job {
   ConvProblem problem;
   const Schedule* schedule = nullptr;
-  Config config;
+  Config config = {};
   std::uint64_t seed = 1;
   Fill fill = Fill::random;
-  bool wide = false;      ///< compiled with 64-bit offsets although the problem does not need them
   bool in_place = false;  ///< z is y itself; needs problem.residual
+  std::vector<std::pair<std::string, std::int64_t>> instead =
+      {};  ///< constants compiled in other than the schedule says
 
   KernelSpec spec() const;
   HostData data() const { return make_data(problem, seed, fill); }
