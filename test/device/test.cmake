@@ -16,7 +16,7 @@ endforeach()
 
 # With a toolkit the tests also compare driver_api.hpp with <cuda.h> and meet the toolkit's stub library.
 if(CUDAToolkit_FOUND)
-  target_include_directories(test_device PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  target_include_directories(test_device SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
   find_library(cuda_stub cuda PATHS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib64 PATH_SUFFIXES stubs NO_DEFAULT_PATH)
   if(cuda_stub)
     target_compile_definitions(test_device PRIVATE "TOOLKIT_STUB=\"${cuda_stub}\"")

@@ -16,6 +16,12 @@ namespace {
 constexpr const char* role_variable = "SLUICE_GPU_TEST_ROLE";
 constexpr const char* store_variable = "SLUICE_GPU_TEST_STORE";
 
+// Made before main, so destroyed after everything that the driver registers to run at exit.
+std::shared_ptr<Device> own;
+std::unique_ptr<Buffer> buffer;
+std::shared_ptr<const Kernel> kernel_at_exit;
+std::unique_ptr<Recording> recording;
+
 /// Runs one test of this program in a new process; its exit code.
 int run_self(const std::string& test, const std::string& store) {
   const pid_t child = fork();
@@ -93,9 +99,6 @@ TEST_F(GpuChild, ServesFromTheStore) {
 }
 
 TEST_F(GpuChild, LeavesItsDeviceToStaticDestruction) {
-  static std::shared_ptr<Device> own;
-  static std::unique_ptr<Buffer> buffer;
-  static std::unique_ptr<Recording> recording;
   const auto opened = open_cuda_device(0, machine().environment, machine().log);
   ASSERT_OK(opened);
   own = *opened;
@@ -103,6 +106,7 @@ TEST_F(GpuChild, LeavesItsDeviceToStaticDestruction) {
   recording =
       own->record(nullptr, [&](Stream stream) { return own->fill(buffer->data(), 1, 1 << 20, stream); }).value();
   ASSERT_OK(recording->replay());
+  if (machine().no_compiler.empty()) kernel_at_exit = load(testing_spec("decode"));
 }
 
 }  // namespace
