@@ -116,7 +116,7 @@ const Row rows[] = {
     {{"SLUICE_TUNE_BUDGET_MS", "1200", "time for tuning one shape, compilation included, in ms"}, take_budget},
     {{"SLUICE_TUNE_SCRATCH_MB", "1024", "device memory that tuning may use, in MiB"},
      take_megabytes<&Environment::tune_scratch_bytes>},
-    {{"SLUICE_TUNE_THREADS", "0", "threads that compile candidates; 0 = the cores, at most 8"}, take_threads},
+    {{"SLUICE_TUNE_THREADS", "0", "threads that compile candidates; 0 = the cores, at most 16"}, take_threads},
     {{"CUDA_HOME", "", "a place where NVRTC is looked for"}, take_text<&Environment::cuda_home>},
     {{"CUDA_PATH", "", "the same, where CUDA_HOME is not set"}, take_cuda_path},
     {{"XDG_CACHE_HOME", "", "the user's cache directory"}, take_text<&Environment::xdg_cache_home>},

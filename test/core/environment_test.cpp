@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -137,6 +139,18 @@ TEST(Environment, MalformedValuesAreRefusedByName) {
     EXPECT_NE(e.error().message.find(c.name), std::string::npos) << e.error().message;
     EXPECT_NE(e.error().message.find("`" + std::string(c.value) + "`"), std::string::npos) << e.error().message;
     EXPECT_NE(e.error().message.find(c.right), std::string::npos) << e.error().message;
+  }
+}
+
+TEST(Environment, TheDocumentHasEveryRow) {
+  std::ifstream file(SLUICE_SOURCE_DIR "/docs/environment.md");
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  ASSERT_FALSE(text.empty());
+  for (const auto& row : environment_variables()) {
+    const std::string name = "| `" + std::string(row.name) + "` |";
+    const std::string fallback = *row.fallback == '\0' ? " |" : " `" + std::string(row.fallback) + "` |";
+    const std::string line = name + fallback + " " + row.meaning + " |";
+    EXPECT_NE(text.find(line), std::string::npos) << "docs/environment.md lacks the line\n" << line;
   }
 }
 
