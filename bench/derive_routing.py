@@ -45,7 +45,7 @@ class Box:
         return Box(self.points + other.points)
 
 
-def derive(points, margin):
+def derive(points, margin, min_cases):
     won = lambda point: point["speedup"] >= 1 + margin
     losers = [p for p in points if not won(p)]
     clean = lambda box: not any(box.holds(p) for p in losers)
@@ -73,6 +73,7 @@ def derive(points, margin):
                 boxes = [box for n, box in enumerate(boxes) if n not in (i, j)] + [union]
                 changed = True
                 break
+    boxes = [box for box in boxes if len(box.points) >= min_cases]
     return sorted(boxes, key=lambda box: (-len(box.points), sorted(box.ranges.items())))
 
 
@@ -104,6 +105,7 @@ def main():
     parser.add_argument("rows", nargs="+")
     parser.add_argument("--out", required=True)
     parser.add_argument("--margin", type=float, default=0.05, help="least speed-up over the best peer, minus 1 (default 0.05)")
+    parser.add_argument("--min-cases", type=int, default=2, help="a rule rests on at least this many measured calls (default 2)")
     options = parser.parse_args()
 
     header, points = {}, []
@@ -119,7 +121,7 @@ def main():
     cudnn = header["cudnn"]
     baseline = f"fastest of cuDNN {cudnn // 10000}.{cudnn // 100 % 100} (every engine), PyTorch {header['torch']} eager and native"
     versions = f"sluice {header['sluice']}" + (f", driver {header['driver']}" if header.get("driver") else "")
-    boxes = derive(points, options.margin)
+    boxes = derive(points, options.margin, options.min_cases)
     used = {}
     table = {"schema": 1, "device": {"name": header["gpu"], "capability": header["capability"]},
              "note": f"Made by bench/derive_routing.py from {len(points)} measured calls, margin {options.margin:.0%}. "

@@ -5,6 +5,7 @@
 #include "gpu_fixture.hpp"
 #include "schedule_cases.hpp"
 #include "support/check.hpp"
+#include "support/full_tests.hpp"
 #include "support/generators.hpp"
 #include "support/problems.hpp"
 #include "tuning/workspace.hpp"
@@ -21,7 +22,8 @@ TEST_P(ScheduleOnGpu, TheTable) {
   std::size_t turn = 0;
   for (const NamedProblem& row : test_problems())
     for (const ConvProblem& variant : spread_variants(row.problem, turn++)) problems.push_back(variant);
-  const auto cases = cases_of(*GetParam(), problems, device->info(), 4);
+  const auto cases =
+      cases_of(*GetParam(), problems, device->info(), full_tests() ? 8 : 2);  // most of the time is NVRTC's
   ASSERT_FALSE(cases.empty());
   EXPECT_EQ(check_cases(cases, test_seed(1)), cases.size());
   RecordProperty("cases", static_cast<int>(cases.size()));
@@ -31,7 +33,7 @@ TEST_P(ScheduleOnGpu, RandomProblems) {
   const std::uint64_t seed = test_seed(2);
   const auto generator = small_problem();
   std::vector<ConvProblem> problems;
-  for (std::uint64_t i = 0; i < 400; ++i) problems.push_back(generator(rc::Random(seed + i), 100).value());
+  for (std::uint64_t i = 0; i < 200; ++i) problems.push_back(generator(rc::Random(seed + i), 100).value());
   const auto cases = cases_of(*GetParam(), problems, device->info(), 1);
   ASSERT_FALSE(cases.empty());
   EXPECT_EQ(check_cases(cases, seed), cases.size());

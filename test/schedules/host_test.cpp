@@ -1,9 +1,9 @@
 // Every schedule x dtype x layout x the problem table on the host device, against the double reference.
 #include <gtest/gtest.h>
 
-#include "schedules/full_tests.hpp"
 #include "schedules/host_runner.hpp"
 #include "support/check.hpp"
+#include "support/full_tests.hpp"
 #include "support/generators.hpp"
 #include "support/problems.hpp"
 

@@ -9,8 +9,8 @@
 
 #include "core/log.hpp"
 #include "jit/backends.hpp"
-#include "schedules/full_tests.hpp"
 #include "schedules/schedule.hpp"
+#include "support/full_tests.hpp"
 #include "support/problems.hpp"
 
 namespace sl::test {
