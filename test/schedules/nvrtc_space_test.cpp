@@ -119,7 +119,7 @@ TEST(NvrtcSpace, CompilesWithoutSpills) {
 
   std::vector<Compile> space = whole_space();
   if (!full_tests()) {
-    const auto [covered, pairs] = cover(space, 230);
+    const auto [covered, pairs] = cover(space, 60 * all_schedules().size());
     RecordProperty("pairs", static_cast<int>(pairs));
     ASSERT_EQ(covered, pairs) << "the covering choice needs more than " << space.size() << " compiles";
   }
