@@ -22,9 +22,10 @@ struct GrpPlane {
   // With a dense window the columns of a row are loaded once and used by several taps.
   static constexpr bool WINDOW = Cfg::DIL_W == 1 && S > 1 && SPAN* VEC <= 48 && Cfg::STRIDE_W <= S;
   static constexpr int FMAS = S * VEC * COLS * OUTS;  // of one row and one channel vector
-  static constexpr int CHANNEL_UNROLL = FMAS * (CPG / VEC) <= 256 ? CPG / VEC : 1;
-  static constexpr int ROW_UNROLL = FMAS * (CPG / VEC) * R <= 384 ? R : 1;
-  static constexpr int COLUMN_UNROLL = WINDOW || S <= 11 ? S : 4;
+  // Without a window every tap is a load that the compiler hoists: fewer may be in flight before registers run out.
+  static constexpr int CHANNEL_UNROLL = FMAS * (CPG / VEC) <= (WINDOW ? 256 : 96) ? CPG / VEC : 1;
+  static constexpr int ROW_UNROLL = FMAS * (CPG / VEC) * R <= (WINDOW ? 384 : 128) ? R : 1;
+  static constexpr int COLUMN_UNROLL = WINDOW || S * COLS * VEC <= 48 ? S : 4;
 
   /// Weights of this thread's channels: in shared memory [tap][c][channel of the block], or in global memory.
   const float* shared;

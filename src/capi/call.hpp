@@ -44,4 +44,8 @@ Extents extents(const ConvProblem&);
 /// allocated while all is well; ok, or invalid with `error` filled.
 Code check_pointers(const ConvProblem&, const Extents&, const Tensors&, Data, Error&);
 
+/// The same as a yes or no, for a prepared plan, whose alignment class must hold too: without a division, a loop or a
+/// branch that a right call takes.
+bool pointers_fit(const ConvProblem&, const Extents&, const Tensors&);
+
 }  // namespace sl::capi

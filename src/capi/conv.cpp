@@ -71,16 +71,20 @@ sluice_status prepare(sluice_context* context, const sluice_conv2d_args* given, 
   return SLUICE_OK;
 }
 
+/// Says why the pointers do not fit the plan.
+sluice_status refuse_pointers(const sluice_plan& plan, const Tensors& tensors) {
+  const ConvProblem& problem = plan.plan->problem;
+  Error error;
+  if (check_pointers(problem, plan.extents, tensors, Data::needed, error) != Code::ok) return report(std::move(error));
+  return invalid("x, w, z and y are aligned to " + std::to_string(alignment_class(tensors)) +
+                 " bytes together, must be at least the " + std::to_string(problem.align) +
+                 " that the plan was prepared for");
+}
+
 sluice_status run(const sluice_plan* plan, const Tensors& tensors, void* stream) {
   if (plan == nullptr) return invalid("plan = NULL, must be a plan");
-  const ConvProblem& problem = plan->plan->problem;
-  Error error;
-  if (check_pointers(problem, plan->extents, tensors, Data::needed, error) != Code::ok) return report(std::move(error));
-  if (const int alignment = alignment_class(tensors); alignment < problem.align) {
-    return invalid("x, w, z and y are aligned to " + std::to_string(alignment) +
-                   " bytes together, must be at least the " + std::to_string(problem.align) +
-                   " that the plan was prepared for");
-  }
+  if (!pointers_fit(plan->plan->problem, plan->extents, tensors)) [[unlikely]]
+    return refuse_pointers(*plan, tensors);
   Status status = plan->dispatcher->run(*plan->plan, tensors, stream);
   return status.ok() ? SLUICE_OK : report(std::move(status).error());
 }
