@@ -113,4 +113,8 @@ Code check_pointers(const ConvProblem& v, const Extents& bytes, const Tensors& t
   return find_wrong(v, bytes, tensors, data, error);
 }
 
+bool pointers_fit(const ConvProblem& v, const Extents& bytes, const Tensors& tensors) {
+  return right(v, bytes, tensors, static_cast<std::uintptr_t>(v.align));
+}
+
 }  // namespace sl::capi
