@@ -8,17 +8,19 @@
 namespace sl {
 namespace {
 
-/// Registers a thread needs, from the arrays it keeps: weights, sums in flight, one row widened, two rows raw, and
-/// about 40 for addresses. Checked against ptxas in nvrtc_space_test.
+/// Registers a thread needs, from what it keeps: weights, sums in flight, one row widened, two rows raw, the addresses
+/// of a row's loads, and about 40 besides. An upper bound in practice, set against ptxas for sm_80, sm_90 and sm_120
+/// (nvrtc_space_test): wide strides and 64-bit addresses are what spills first.
 std::int64_t registers_of(const ConvProblem& p, std::int64_t vec, std::int64_t cols) {
   const bool nhwc = p.layout == Layout::nhwc;
   const std::int64_t channels = nhwc ? vec : 1;
   const std::int64_t span = (cols - 1) * p.stride_w + p.s;
   const std::int64_t slots = ceil_div(p.r, p.stride_h);
   const std::int64_t bytes = static_cast<std::int64_t>(size_of(p.dtype));
-  const std::int64_t words =
-      nhwc ? span * std::max<std::int64_t>(1, vec * bytes / 4) : std::max(span, ceil_div((span + vec) * bytes, 4));
-  return p.taps() * channels + slots * cols * channels + span * channels + 2 * words + 40;
+  const std::int64_t loads = nhwc ? span : ceil_div(span, vec);
+  const std::int64_t words = loads * std::max<std::int64_t>(1, vec * bytes / 4);
+  const std::int64_t addresses = loads * (p.needs_64bit_offsets() ? 4 : 2);
+  return p.taps() * channels + slots * cols * channels + span * channels + 2 * words + addresses + 40;
 }
 constexpr std::int64_t register_budget = 225;
 
@@ -38,8 +40,8 @@ Refusal can_run(const ConvProblem& p, const DeviceInfo&) {
   if (Refusal refusal = coordinates_too_large(p)) return refusal;
   if (p.r > 16) return refuse("r", p.r, "at most 16 kernel rows");
   if (p.taps() > 81) return refuse("r * s", p.taps(), "weights stay in registers, so at most 81 taps");
-  if (registers_of(p, 1, 4) > register_budget) {
-    return refuse("stride_w", p.stride_w, "the window of 4 outputs does not fit in registers");
+  if (registers_of(p, 1, 2) > register_budget) {
+    return refuse("stride_w", p.stride_w, "the window of 2 outputs does not fit in registers");
   }
   return too_many_blocks(p, {.channel_blocks = p.k, .tiles = p.q, .strips = p.p}, 128);
 }
