@@ -159,12 +159,9 @@ std::string text_of(const Json& r) {
                                                     : or_dash(t["table"]) + ", " + t["rules"].dump() + " rules"));
     for (const auto& place : t["searched"]) out += field("", styled(Style::faint, or_dash(place)));
   }
-  Grid grid({"variable", "value", "default", "meaning"});
   for (const auto& v : r["variables"]) {
-    grid.row({or_dash(v["name"]), v["value"].is_null() ? "" : or_dash(v["value"]), or_dash(v["default"]),
-              or_dash(v["meaning"])});
+    if (!v["value"].is_null()) out += field("set", or_dash(v["name"]) + "=" + or_dash(v["value"]));
   }
-  out += grid.text();
   for (const auto& v : r["unknown_variables"]) {
     out += field("unknown", or_dash(v["name"]) + "=" + or_dash(v["value"]) + ": nothing reads it");
   }
