@@ -1,5 +1,5 @@
-// Random valid problems for RapidCheck, the same in every run; RC_PARAMS="seed=N max_success=M" in the environment draws
-// others. Kept apart from problems.hpp: rapidcheck.h is slow to compile.
+// Random valid problems for RapidCheck, the same in every run; RC_PARAMS="seed=N max_success=M" in the environment
+// draws others. Kept apart from problems.hpp: rapidcheck.h is slow to compile.
 #pragma once
 
 #include <rapidcheck.h>
