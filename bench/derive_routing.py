@@ -120,7 +120,7 @@ def main():
         parser.error("no row has a speed-up: nothing to derive from")
     cudnn = header["cudnn"]
     baseline = f"fastest of cuDNN {cudnn // 10000}.{cudnn // 100 % 100} (every engine), PyTorch {header['torch']} eager and native"
-    versions = f"sluice {header['sluice']}" + (f", driver {header['driver']}" if header.get("driver") else "")
+    versions = f"sluice {header['sluice']} at {header['commit'] or 'an unknown commit'}" + (f", driver {header['driver']}" if header.get("driver") else "")
     boxes = derive(points, options.margin, options.min_cases)
     used = {}
     table = {"schema": 1, "device": {"name": header["gpu"], "capability": header["capability"]},

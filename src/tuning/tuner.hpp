@@ -18,7 +18,7 @@ namespace sl {
 struct TuneBudget {
   /// From start to winner, compile included. Nothing new is begun beyond it, but at least one candidate is always
   /// tried.
-  double time_ms = 1200;
+  double time_ms = 1000;
   std::uint64_t scratch_bytes = 1ULL << 30;
   int threads = 0;  ///< compile threads; 0 = min(cores, 16)
 };
