@@ -8,8 +8,6 @@
 namespace sl::capi {
 namespace {
 
-constexpr std::int64_t size_limit = std::int64_t{1} << 31;
-
 std::string text(std::int64_t value) { return std::to_string(value); }
 std::string at(const char* field, int index) { return std::string(field) + "[" + std::to_string(index) + "]"; }
 

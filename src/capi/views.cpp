@@ -6,9 +6,6 @@
 namespace sl::capi {
 namespace {
 
-constexpr std::int64_t size_limit = std::int64_t{1} << 31;
-constexpr std::int64_t batch_limit = std::int64_t{1} << 40;
-
 // Fastest dimension first.
 constexpr std::array<std::size_t, 4> order(bool channels_last) {
   return channels_last ? std::array<std::size_t, 4>{1, 3, 2, 0} : std::array<std::size_t, 4>{3, 2, 1, 0};
@@ -32,10 +29,7 @@ std::string dtype_text(std::int32_t dtype) {
   return std::string(name(static_cast<DType>(dtype)));
 }
 
-namespace {
-
-/// Finds what is wrong with a tensor that read_view() could not read.
-Code find_wrong(std::string_view who, const sluice_tensor& tensor, Rank rank, std::int32_t dtype, Error& error) {
+Code unreadable(std::string_view who, const sluice_tensor& tensor, Rank rank, std::int32_t dtype, Error& error) {
   const int ndim = rank.ndim;
   if (tensor.ndim != ndim) {
     return refuse(error, std::string(who) + ".ndim = " + std::to_string(tensor.ndim) + ", must be " +
@@ -56,33 +50,6 @@ Code find_wrong(std::string_view who, const sluice_tensor& tensor, Rank rank, st
                              ", must be from " + std::to_string(least) + " to " + std::to_string(limit - 1));
   }
   return Code::ok;
-}
-
-/// 1 <= size < size_limit, in one comparison.
-bool legal(std::int64_t size) {
-  return static_cast<std::uint64_t>(size) - 1 < static_cast<std::uint64_t>(size_limit) - 1;
-}
-
-/// n c h w of (n, c, h, w), or of (n, c, w).
-std::array<std::int64_t, 4> spread(const std::int64_t* values, bool conv1d, std::int64_t rows) {
-  return {values[0], values[1], conv1d ? rows : values[2], conv1d ? values[2] : values[3]};
-}
-
-}  // namespace
-
-Code read_view(const char* name, const sluice_tensor& tensor, Rank rank, std::int32_t dtype, View& view, Error& error) {
-  const bool readable = (tensor.ndim == rank.ndim) & (tensor.dtype == dtype) & (tensor.dims != nullptr);
-  if (!readable) [[unlikely]]
-    return find_wrong(name, tensor, rank, dtype, error);
-  const bool conv1d = rank.ndim == 3;
-  view.dims = spread(tensor.dims, conv1d, 1);
-  view.stated = tensor.strides != nullptr;
-  if (view.stated) view.strides = spread(tensor.strides, conv1d, 0);
-  const bool first = rank.batch ? static_cast<std::uint64_t>(view.dims[0]) < static_cast<std::uint64_t>(batch_limit)
-                                : legal(view.dims[0]);
-  if (first & legal(view.dims[1]) & legal(view.dims[2]) & legal(view.dims[3])) [[likely]]
-    return Code::ok;
-  return find_wrong(name, tensor, rank, dtype, error);
 }
 
 bool packed(const View& view, bool channels_last) {

@@ -72,14 +72,14 @@ Dispatcher::~Dispatcher() {
   if (impl_->forked()) static_cast<void>(impl_.release());
 }
 
-Status Dispatcher::Impl::launch(const PlanEntry& entry, const Tensors& tensors, Stream stream) noexcept {
-  SlParams params = entry.params;
+Status Dispatcher::Impl::launch(const Kernel& kernel, const Geometry& geometry, SlParams& params,
+                                const Tensors& tensors, Stream stream) noexcept {
   params.x = tensors.x;
   params.weight = tensors.w;
   params.bias = tensors.bias;
   params.z = tensors.z;
   params.y = tensors.y;
-  Status status = device->launch(*entry.kernel, entry.geometry, params, stream);
+  Status status = device->launch(kernel, geometry, params, stream);
   if (status.ok()) counters.launches.fetch_add(1, std::memory_order_relaxed);
   return status;
 }
@@ -117,7 +117,8 @@ Code Dispatcher::Impl::slow(const ConvProblem& problem, const Tensors& tensors, 
     error = {Code::kept, std::move(found->record.reason)};
     return Code::kept;
   }
-  if (Status status = launch(found->entry, tensors, stream); !status.ok()) {
+  if (Status status = launch(*found->entry.kernel, found->entry.geometry, found->entry.params, tensors, stream);
+      !status.ok()) {
     return launch_failed(problem, regular, std::move(status).error(), error);
   }
   return Code::ok;
@@ -134,7 +135,7 @@ Code Dispatcher::conv2d(const ConvProblem& problem, const Tensors& tensors, Stre
           impl_->counters.kept.fetch_add(1, std::memory_order_relaxed);
           return Code::kept;
         }
-        Status status = impl_->launch(entry, tensors, stream);
+        Status status = impl_->launch(*entry.kernel, entry.geometry, entry.params, tensors, stream);
         if (status.ok()) return Code::ok;
         return impl_->launch_failed(problem, regular, std::move(status).error(), error);
       }
@@ -172,7 +173,8 @@ Result<std::shared_ptr<const Plan>> Dispatcher::prepare(const ConvProblem& probl
 Status Dispatcher::run(const Plan& plan, const Tensors& tensors, Stream stream) noexcept {
   if (plan.problem.empty()) return {};
   if (plan.entry.kernel == nullptr) return Error{Code::invalid, "plan is kept: run your own convolution"};
-  return impl_->launch(plan.entry, tensors, stream);
+  SlParams params = plan.entry.params;
+  return impl_->launch(*plan.entry.kernel, plan.entry.geometry, params, tensors, stream);
 }
 
 Result<Decision> Dispatcher::explain(const ConvProblem& problem, Regular regular, bool dry) {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <bit>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,7 +53,8 @@ struct Dispatcher::Impl {
   void publish_winner(const Triage&, const std::vector<Target>&);
 
   // ---- dispatcher.cpp ----
-  Status launch(const PlanEntry&, const Tensors&, Stream) noexcept;
+  /// Fills in the pointers and launches; `params` is the caller's own copy.
+  Status launch(const Kernel&, const Geometry&, SlParams& params, const Tensors&, Stream) noexcept;
   Code slow(const ConvProblem&, const Tensors&, Stream, Regular, Error&);
   Code launch_failed(const ConvProblem&, Regular, Error failure, Error& error);
 
@@ -74,12 +76,27 @@ struct Dispatcher::Impl {
   Background background;  // last: its thread uses everything above
 };
 
-/// The plan table's key: the problem's words with `regular` folded into the last one.
-inline PlanTable::Key plan_key(const ConvProblem& problem, Regular regular) noexcept {
-  PlanTable::Key key = problem.key();
-  // The last word of ConvProblem::key() is a small value: its top bit is free.
-  if (regular == Regular::no) key.back() ^= std::int64_t{1} << 62;
-  return key;
+/// The plan table's key: every field of the problem, and `regular`, two to a word. Sizes of a legal problem are below
+/// 2^31 (n below 2^40). One that is not legal gets a key that no entry has, so that it goes where it is refused.
+inline PlanTable::Key plan_key(const ConvProblem& v, Regular regular) noexcept {
+  const auto pair = [](std::int64_t high, std::int64_t low) { return high << 32 | low; };
+  const auto word = [](auto value) { return static_cast<std::int64_t>(value); };
+  const std::int64_t sizes = v.c | v.h | v.w | v.k | v.groups | v.r | v.s | v.p | v.q | v.stride_h | v.stride_w |
+                             v.pad_top | v.pad_left | v.dil_h | v.dil_w;
+  if (sizes >> 31 != 0) return {-1};
+  const std::int64_t kinds = word(v.dtype) | word(v.layout) << 4 | word(v.weight_layout) << 8 | word(v.bias) << 12 |
+                             word(v.activation) << 16 | word(v.residual) << 20 | word(regular == Regular::no) << 24 |
+                             word(v.align & 31) << 26;
+  return {v.n,
+          pair(v.c, v.k),
+          pair(v.h, v.w),
+          pair(v.p, v.q),
+          pair(v.r, v.s),
+          pair(v.groups, kinds),
+          pair(v.stride_h, v.stride_w),
+          pair(v.pad_top, v.pad_left),
+          pair(v.dil_h, v.dil_w),
+          pair(std::bit_cast<std::int32_t>(v.alpha), std::bit_cast<std::uint32_t>(v.beta))};
 }
 
 }  // namespace sl

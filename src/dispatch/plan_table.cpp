@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 #include <type_traits>
+#include <utility>
 
 namespace sl {
 namespace {
@@ -13,19 +14,25 @@ namespace {
 static_assert(std::is_trivially_copyable_v<PlanEntry> && sizeof(PlanEntry) % 8 == 0);
 constexpr std::size_t entry_words = sizeof(PlanEntry) / 8;
 
-/// Four independent multiply chains, because one chain over 24 words would cost more than the rest of the look-up.
-/// Equality of keys is checked in full, so only speed and spread matter here.
+/// Two independent multiply chains, because one over all words would cost more than the rest of the look-up. Equality
+/// of keys is checked in full, so only speed and spread matter here.
 std::uint64_t hash(const PlanTable::Key& key) noexcept {
-  static_assert(ConvProblem::key_words % 4 == 0);
-  std::uint64_t lane[4] = {0x9e3779b97f4a7c15ULL, 0xbf58476d1ce4e5b9ULL, 0x94d049bb133111ebULL, 0xd6e8feb86659fd93ULL};
-  for (std::size_t i = 0; i < key.size(); i += 4) {
-    for (std::size_t j = 0; j < 4; ++j) {
-      lane[j] = std::rotl((lane[j] ^ static_cast<std::uint64_t>(key[i + j])) * 0x9fb21c651e98df25ULL, 29);
-    }
+  static_assert(PlanTable::key_words % 2 == 0);
+  std::uint64_t a = 0x9e3779b97f4a7c15ULL, b = 0xbf58476d1ce4e5b9ULL;
+  for (std::size_t i = 0; i < key.size(); i += 2) {
+    a = std::rotl((a ^ static_cast<std::uint64_t>(key[i])) * 0x9fb21c651e98df25ULL, 29);
+    b = std::rotl((b ^ static_cast<std::uint64_t>(key[i + 1])) * 0x9fb21c651e98df25ULL, 29);
   }
-  std::uint64_t h = lane[0];
-  for (std::size_t j = 1; j < 4; ++j) h = (std::rotl(h, 17) ^ lane[j]) * 0xff51afd7ed558ccdULL;
+  const std::uint64_t h = (std::rotl(a, 17) ^ b) * 0xff51afd7ed558ccdULL;
   return h ^ (h >> 32);
+}
+
+/// body(0, 1, ..., N - 1): a loop over words without its bookkeeping, which is half of a look-up otherwise.
+template <std::size_t N, class Body>
+auto unrolled(const Body& body) noexcept {
+  return [&]<std::size_t... i>(std::index_sequence<i...>) {
+    return body(std::integral_constant<std::size_t, i>{}...);
+  }(std::make_index_sequence<N>{});
 }
 
 std::size_t table_size(std::size_t capacity) { return std::bit_ceil(std::max(capacity, PlanTable::ways)); }
@@ -37,14 +44,19 @@ std::size_t table_size(std::size_t capacity) { return std::bit_ceil(std::max(cap
 // they cost nothing: a reader that sees any new word also sees the odd sequence number stored before it.
 struct alignas(64) PlanTable::Slot {
   std::atomic<std::uint64_t> sequence{0};  // odd while a writer is inside
-  std::array<std::atomic<std::uint64_t>, ConvProblem::key_words> key{};
+  std::array<std::atomic<std::uint64_t>, PlanTable::key_words> key{};
   std::array<std::atomic<std::uint64_t>, entry_words> entry{};
 
   bool holds(const Key& wanted) const noexcept {
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (key[i].load(std::memory_order_acquire) != static_cast<std::uint64_t>(wanted[i])) return false;
-    }
-    return true;
+    return unrolled<PlanTable::key_words>([&](auto... i) {
+      return ((key[i].load(std::memory_order_acquire) ^ static_cast<std::uint64_t>(wanted[i])) | ...) == 0;
+    });
+  }
+
+  void read(PlanEntry& out) const noexcept {
+    const auto words = unrolled<entry_words>(
+        [&](auto... i) { return std::array<std::uint64_t, entry_words>{entry[i].load(std::memory_order_acquire)...}; });
+    std::memcpy(static_cast<void*>(&out), words.data(), sizeof(out));
   }
 
   void write(const Key& new_key, const PlanEntry& value) noexcept {
@@ -93,11 +105,7 @@ bool PlanTable::find(const Key& key, PlanEntry& out) const noexcept {
     const Slot& slot = impl_->slots[home * ways + way];
     const std::uint64_t before = slot.sequence.load(std::memory_order_acquire);
     if ((before & 1) != 0 || !slot.holds(key)) continue;
-    auto* bytes = reinterpret_cast<unsigned char*>(&out);
-    for (std::size_t i = 0; i < entry_words; ++i) {
-      const std::uint64_t word = slot.entry[i].load(std::memory_order_acquire);
-      std::memcpy(bytes + 8 * i, &word, 8);
-    }
+    slot.read(out);
     if (slot.sequence.load(std::memory_order_relaxed) == before) return true;
   }
   return false;

@@ -27,15 +27,16 @@ struct PlanEntry {
   SlParams params{};  ///< all but the five pointers
 };
 
-/// Thread-safe: any number of readers, writers serialised inside. The key is ConvProblem::key(), with whatever else the
-/// answer depends on folded into its words (Dispatcher folds `Regular` into the last one: a REQUIRED call must not meet
-/// the "kept" of an OPTIONAL one).
+/// Thread-safe: any number of readers, writers serialised inside. The key is the problem's fields, packed, with
+/// whatever else the answer depends on (Dispatcher's plan_key() has `Regular` in it: a REQUIRED call must not meet the
+/// "kept" of an OPTIONAL one).
 class PlanTable {
  public:
   static constexpr std::size_t ways = 8;            ///< slots of a neighbourhood
   explicit PlanTable(std::size_t capacity = 4096);  ///< rounded up to a power of two, at least `ways`
   ~PlanTable();
-  using Key = std::array<std::int64_t, ConvProblem::key_words>;
+  static constexpr std::size_t key_words = 10;
+  using Key = std::array<std::int64_t, key_words>;
 
   /// False on a miss, and then `out` is unspecified. A miss is allowed to be wrong (a writer was in the slot), a hit
   /// never is.

@@ -118,7 +118,7 @@ TEST(PlanTable, KeptReplacesNothingCounted) {
 TEST(PlanTable, AWrongKeyNeverHits) {
   PlanTable table;
   table.publish(key_of(7), entry_of(7, 1));
-  for (std::size_t word = 0; word < ConvProblem::key_words; ++word) {
+  for (std::size_t word = 0; word < PlanTable::key_words; ++word) {
     PlanTable::Key other = key_of(7);
     other[word] ^= 1;
     PlanEntry entry;
