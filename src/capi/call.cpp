@@ -32,8 +32,8 @@ bool in_range(std::int64_t value, std::int64_t least) { return value >= least &&
 bool within(std::int32_t value, std::uint32_t count) { return static_cast<std::uint32_t>(value) < count; }
 
 Code check_enums(const sluice_conv2d_args& args, Error& error) {
-  const bool fine = within(args.layout, 2) & within(args.weight_layout, 2) & within(args.activation, 8) &
-                    within(args.regular, 2) & within(args.x.dtype, 3);
+  const bool fine = all(within(args.layout, 2), within(args.weight_layout, 2), within(args.activation, 8),
+                        within(args.regular, 2), within(args.x.dtype, 3));
   if (fine) [[likely]]
     return Code::ok;
   struct Row {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "capi/call.hpp"
+#include "capi/views.hpp"
 
 namespace sl::capi {
 namespace {
@@ -10,7 +11,8 @@ namespace {
 template <class... Factors>
 std::uint64_t saturated(Factors... factors) {
   std::uint64_t result = 1;
-  const bool overflows = (__builtin_mul_overflow(result, static_cast<std::uint64_t>(factors), &result) | ...);
+  bool overflows = false;
+  ((overflows |= __builtin_mul_overflow(result, static_cast<std::uint64_t>(factors), &result)), ...);
   return overflows ? std::numeric_limits<std::uint64_t>::max() : result;
 }
 
@@ -54,14 +56,14 @@ std::uintptr_t number(const void* pointer) { return reinterpret_cast<std::uintpt
 bool right(const ConvProblem& v, const Extents& bytes, const Tensors& t, std::uintptr_t alignment) {
   const bool bias = v.bias != Bias::none;
   const std::uintptr_t bias_element = v.bias == Bias::f32 ? 4 : size_of(v.dtype);
-  const bool present = (t.x != nullptr) & (t.w != nullptr) & (t.y != nullptr) & ((t.bias != nullptr) == bias) &
-                       ((t.z != nullptr) == v.residual);
+  const bool present =
+      all(t.x != nullptr, t.w != nullptr, t.y != nullptr, (t.bias != nullptr) == bias, (t.z != nullptr) == v.residual);
   const bool aligned = (((number(t.x) | number(t.w) | number(t.z) | number(t.y)) & (alignment - 1)) |
                         (number(t.bias) & (bias_element - 1))) == 0;
-  const bool apart = !overlap(t.x, bytes.x, t.y, bytes.y) & !overlap(t.w, bytes.w, t.y, bytes.y) &
-                     (!bias | !overlap(t.bias, bytes.bias, t.y, bytes.y)) &
-                     (!v.residual | (t.z == t.y) | !overlap(t.z, bytes.z, t.y, bytes.y));
-  return present & aligned & apart;
+  const bool met = overlap(t.x, bytes.x, t.y, bytes.y) || overlap(t.w, bytes.w, t.y, bytes.y) ||
+                   (bias && overlap(t.bias, bytes.bias, t.y, bytes.y)) ||
+                   (v.residual && t.z != t.y && overlap(t.z, bytes.z, t.y, bytes.y));
+  return all(present, aligned, !met);
 }
 
 /// Finds what is wrong, if anything is.

@@ -31,6 +31,12 @@ constexpr std::int64_t batch_limit = std::int64_t{1} << 40;
 /// Finds what is wrong with a tensor that read_view() cannot read; ok where nothing is.
 Code unreadable(std::string_view name, const sluice_tensor&, Rank, std::int32_t dtype, Error&);
 
+/// Whether all hold; every one is evaluated, so that the hot path does not branch on each.
+template <class... Bools>
+constexpr bool all(Bools... holds) {
+  return (static_cast<int>(holds) & ...) != 0;
+}
+
 /// 1 <= size < size_limit, in one comparison.
 inline bool legal(std::int64_t size) {
   return static_cast<std::uint64_t>(size) - 1 < static_cast<std::uint64_t>(size_limit) - 1;
@@ -45,7 +51,7 @@ inline std::array<std::int64_t, 4> spread(const std::int64_t* values, bool conv1
 /// three of them.
 inline Code read_view(const char* name, const sluice_tensor& tensor, Rank rank, std::int32_t dtype, View& view,
                       Error& error) {
-  const bool readable = (tensor.ndim == rank.ndim) & (tensor.dtype == dtype) & (tensor.dims != nullptr);
+  const bool readable = all(tensor.ndim == rank.ndim, tensor.dtype == dtype, tensor.dims != nullptr);
   if (readable) [[likely]] {
     const bool conv1d = rank.ndim == 3;
     view.dims = spread(tensor.dims, conv1d, 1);
@@ -53,7 +59,7 @@ inline Code read_view(const char* name, const sluice_tensor& tensor, Rank rank, 
     if (view.stated) view.strides = spread(tensor.strides, conv1d, 0);
     const bool first = rank.batch ? static_cast<std::uint64_t>(view.dims[0]) < static_cast<std::uint64_t>(batch_limit)
                                   : legal(view.dims[0]);
-    if (first & legal(view.dims[1]) & legal(view.dims[2]) & legal(view.dims[3])) return Code::ok;
+    if (all(first, legal(view.dims[1]), legal(view.dims[2]), legal(view.dims[3]))) return Code::ok;
   }
   return unreadable(name, tensor, rank, dtype, error);
 }
