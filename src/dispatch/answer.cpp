@@ -33,9 +33,10 @@ Answer Dispatcher::Impl::kept(const ConvProblem& problem, Regular regular, Decis
   return answer;
 }
 
-Result<Answer> Dispatcher::Impl::fail(const ConvProblem& problem, Regular regular, const Triage& triage, Error error) {
+Result<Answer> Dispatcher::Impl::fail(const ConvProblem& problem, Regular regular, const Triage& triage, Error error,
+                                      int before) {
   if (error.code == Code::pinned_miss) return error;  // fails closed, whatever the caller could do instead
-  const int count = failures.record(triage.key, error.message);
+  const int count = failures.record(triage.key, error.message, before);
   if (regular == Regular::no) {
     return Error{error.code == Code::wrong_result ? Code::unsupported : error.code,
                  "REQUIRED call " + signature(problem, device->info()) + " failed: " + error.message};
@@ -115,6 +116,7 @@ Result<Answer> Dispatcher::Impl::answer(const ConvProblem& problem, Regular regu
   }
   if (triage.outcome == Triage::Outcome::reject) return rejected(problem, triage.record.reason);
   if (caller.has_stream && device->capturing(caller.stream)) return take_known(problem, regular, triage);
+  const int before = failures.count(triage.key);
   Error error;
   try {
     Result<Answer> answer = take(problem, regular, triage);
@@ -125,7 +127,7 @@ Result<Answer> Dispatcher::Impl::answer(const ConvProblem& problem, Regular regu
   } catch (const std::exception& exception) {
     error = {Code::internal, exception.what()};
   }
-  return fail(problem, regular, triage, std::move(error));
+  return fail(problem, regular, triage, std::move(error), before);
 }
 
 Result<Decision> Dispatcher::Impl::explain(const ConvProblem& problem, Regular regular, bool dry) {

@@ -42,8 +42,9 @@ struct Dispatcher::Impl {
   Result<Answer> take_known(const ConvProblem&, Regular, const Triage&);
   Result<Answer> served(const ConvProblem&, const Triage&, const WinnerPtr&);
   Answer kept(const ConvProblem&, Regular, Decision record, std::string reason, bool publish);
-  /// kept for OPTIONAL, an error with the call's signature for REQUIRED.
-  Result<Answer> fail(const ConvProblem&, Regular, const Triage&, Error);
+  /// kept for OPTIONAL, an error with the call's signature for REQUIRED. `before`: the key's failures as the call
+  /// began.
+  Result<Answer> fail(const ConvProblem&, Regular, const Triage&, Error, int before);
   Triage triage_of(const ConvProblem&, Regular) const;
   Error rejected(const ConvProblem&, const std::string& reason) const;
   bool forked() const;

@@ -71,13 +71,14 @@ std::size_t Winners::size() const {
   return known_.size();
 }
 
-int Failures::record(const Digest& key, const std::string& reason) {
+int Failures::record(const Digest& key, const std::string& reason, int before) {
   const std::lock_guard lock(mutex_);
   // Forgetting all of them costs each broken key a few more attempts; a list in order of age would cost more code.
   if (rows_.size() >= capacity && !rows_.contains(key)) rows_.clear();
   Row& row = rows_[key];
   row.reason = reason;
-  return ++row.count;
+  if (row.count == before) ++row.count;
+  return row.count;
 }
 
 int Failures::count(const Digest& key, std::string* reason) const {

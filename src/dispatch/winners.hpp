@@ -56,7 +56,9 @@ class Winners {
 /// How often each key failed, with the last reason. Thread-safe, bounded.
 class Failures {
  public:
-  int record(const Digest&, const std::string& reason);  ///< returns the count, this one included
+  /// Returns the count, this one included. `before` is what count() said as the attempt began: calls that ran side by
+  /// side saw one failure, not one each, however many shared a flight, a compile or a load.
+  int record(const Digest&, const std::string& reason, int before);
   int count(const Digest&, std::string* reason = nullptr) const;
   void forget(const Digest&);
 

@@ -78,6 +78,39 @@ TEST(SingleFlight, AFailureGoesToTheWaitersAndIsForgotten) {
   EXPECT_EQ(rig->conv2d(depthwise(), any_tensors(), nullptr, Regular::no, error), Code::ok) << error.message;
 }
 
+// One failure that sixteen OPTIONAL callers see is one failure: more than max_failures would keep the key for good.
+TEST(SingleFlight, ATransientFailureSeenByManyDoesNotPoisonTheKey) {
+  for (const Policy policy : {Policy::first_use, Policy::immediate}) {
+    SCOPED_TRACE(name(policy));
+    Rig rig;
+    rig.options.policy = policy;
+    std::atomic<int> begun{0};
+    // Whoever tunes or compiles fails only once all sixteen have begun.
+    const auto wait_for_all = [&] {
+      while (rig->counters().plan_misses < 16) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      ++begun;
+    };
+    rig.tuner.before = wait_for_all;
+    rig.tuner.answer = [](const CandidateSet& set) { return ScriptedTuner::fail(set, "wrong: scripted"); };
+    if (policy == Policy::immediate) {
+      rig.compiler->before = wait_for_all;
+      rig.compiler->error = "scripted compile error";
+    }
+    rig.make();
+    for (const Code code : sixteen_at_once(rig, Regular::yes, [](int) { return depthwise(); })) {
+      EXPECT_EQ(code, Code::kept);
+    }
+    EXPECT_GE(begun, 1);
+    rig.tuner.answer = nullptr;
+    rig.tuner.before = nullptr;
+    rig.compiler->before = nullptr;
+    rig.compiler->remaining_errors = 0;
+    Error error;
+    EXPECT_EQ(rig->conv2d(depthwise(), any_tensors(), nullptr, Regular::yes, error), Code::ok) << error.message;
+  }
+}
+
 TEST(SingleFlight, AThrowingTunerIsAnErrorForEveryone) {
   Rig rig;
   rig.make();

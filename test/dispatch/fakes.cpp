@@ -51,6 +51,7 @@ Result<std::unique_ptr<Recording>> CountingDevice::record(Stream, const std::fun
 }
 
 std::vector<Result<Binary>> EmptyCompiler::compile(std::span<const KernelSpec> specs, const std::string& arch, int) {
+  if (before) before();
   std::vector<Result<Binary>> results;
   for (const KernelSpec& spec : specs) {
     if (!error.empty() && remaining_errors.fetch_sub(1) > 0) {

@@ -62,6 +62,7 @@ class EmptyCompiler final : public Compiler {
   std::string error;                           ///< what every compile fails with; empty = none fails
   std::atomic<int> remaining_errors{1 << 30};  ///< compiles that still fail with it
   std::atomic<int> compiled{0};
+  std::function<void()> before;  ///< runs inside each compile
 
   CompilerIdentity identity() const override { return {true, "empty compiler", "/fake", ""}; }
   Result<std::string> arch_for(const DeviceInfo&) override { return std::string("sm_90"); }
