@@ -40,7 +40,8 @@ int main(int argc, char** argv) {
     const auto parsed = sl::tool::parse_command_line(argc, argv);
     const int code = parsed.exit ? *parsed.exit : dispatch(parsed.options);
     sl::tool::progress("");
-    if (std::fflush(stdout) != 0) {
+    // A text larger than stdout's buffer has failed already; the flush of what is left succeeds.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       sl::tool::complain("cannot write to stdout");
       return sl::tool::exit_environment;
     }

@@ -131,6 +131,15 @@ void build(CLI::App& app, Options& o) {
   add_files(*env, o);
 }
 
+// "no subcommand 'fly'; one of devices, run, ..." where the next word after those that were understood is not one.
+std::string unknown_subcommand(const CLI::App& at, const char* word) {
+  const auto known = at.get_subcommands([](const CLI::App*) { return true; });
+  if (known.empty() || word == nullptr || *word == '-') return {};
+  std::string text = std::string("no subcommand '") + word + "'; one of ";
+  for (const CLI::App* one : known) text += (one == known.front() ? "" : ", ") + one->get_name();
+  return text;
+}
+
 }  // namespace
 
 Parsed parse_command_line(int argc, const char* const* argv) {
@@ -143,11 +152,14 @@ Parsed parse_command_line(int argc, const char* const* argv) {
     parsed.exit = app.exit(asked, std::cout, std::cerr);
   } catch (const CLI::ParseError& error) {
     std::string help = "sluice";
-    for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    const CLI::App* at = &app;
+    int words = 1;
+    for (; !at->get_subcommands().empty(); ++words) {
       at = at->get_subcommands().front();
       help += " " + at->get_name();
     }
-    complain(std::string(error.what()) + " (see `" + help + " --help`)");
+    const std::string unknown = unknown_subcommand(*at, words < argc ? argv[words] : nullptr);
+    complain((unknown.empty() ? error.what() : unknown) + " (see `" + help + " --help`)");
     parsed.exit = exit_usage;
   }
   return parsed;

@@ -36,11 +36,21 @@ bool live() {
 std::mutex stderr_mutex;
 bool status_shown = false;
 
+// A compiler's log comes after the message's first line: indented, so that every line that starts with "sluice: " is a
+// message of its own.
+std::string indented(std::string_view message) {
+  std::string text;
+  for (const char c : message.substr(0, message.find_last_not_of('\n') + 1)) {
+    text += c;
+    if (c == '\n') text += "    ";
+  }
+  return text;
+}
+
 void write_line(std::string_view prefix, std::string_view message) {
   const std::lock_guard lock(stderr_mutex);
   if (std::exchange(status_shown, false)) std::fputs("\r\033[K", stderr);
-  std::fprintf(stderr, "sluice: %.*s%.*s\n", static_cast<int>(prefix.size()), prefix.data(),
-               static_cast<int>(message.size()), message.data());
+  std::fprintf(stderr, "sluice: %.*s%s\n", static_cast<int>(prefix.size()), prefix.data(), indented(message).c_str());
 }
 
 bool numeric(const std::string& cell) {

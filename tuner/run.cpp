@@ -40,7 +40,12 @@ std::optional<Error> failure_behind(Session& session, const Plan& plan, const Re
   const bool failed = session.dispatcher->counters().fallbacks.load() > 0;
   if (plan.entry.kind != PlanEntry::Kind::kept || !failed) return std::nullopt;
   auto again = session.dispatcher->prepare(record.problem, nullptr, Regular::no);
-  if (!again.ok()) return std::move(again).error();
+  if (!again.ok()) {
+    Error error = std::move(again).error();
+    constexpr std::string_view asked = "REQUIRED ";  // the user's call was not
+    if (error.message.starts_with(asked)) error.message.erase(0, asked.size());
+    return error;
+  }
   return Error{Code::environment, "kept after a failure: " + plan.decision.reason};
 }
 

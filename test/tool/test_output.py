@@ -5,7 +5,7 @@ import pty
 import subprocess
 import unittest
 
-from program import DENSE, DEPTHWISE, PROGRAM, ProgramTest
+from program import DENSE, DEPTHWISE, ENVIRONMENT, PROGRAM, ProgramTest
 
 ESCAPE = "\033["
 
@@ -55,6 +55,14 @@ class Terminal(ProgramTest):
 
 
 class Reports(ProgramTest):
+    def test_a_full_disk_is_not_success(self):
+        for arguments in (("env",), ("env", "--json"), ("devices",), ("--help",), ("explain", DENSE, "--device", "h200")):
+            with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
+                process = subprocess.run([PROGRAM, *arguments], env=self.environment(), stdout=full,
+                                         stderr=subprocess.PIPE, text=True, timeout=300, stdin=subprocess.DEVNULL)
+                self.assertEqual(process.returncode, ENVIRONMENT, process.stderr)
+                self.assertIn("cannot write to stdout", process.stderr)
+
     def test_devices(self):
         report = self.sluice("devices", "--json").record
         self.assertIn("host", [d["device"] for d in report["devices"]])

@@ -157,7 +157,7 @@ class BadInput(ProgramTest):
 
     def test_problems(self):
         for problem, part in (("g8mb1ic8ih10oc8oh10kh3ph", "ph"), ("hello", "hello"),
-                              ("g3mb1ic8ih10oc8oh10kh3ph1", "g"), ("g8mb1ic8ih10oc8oh99kh3ph1", "oh"),
+                              ("g3mb1ic8ih10oc8oh10kh3ph1", "g"), ("g8mb1ic8ih10oc8oh8kh3ph1", "oh"),
                               ("g8mb1ic8ih10oc8oh10kh3ph1sh0", "sh"),
                               ("g8mb1ic8ih10oc8oh10kh3ph99999999999999999999", "ph"),
                               ("g8mb1ic8ih10oc8oh10kh3ph1 dt=f64", "dt"), (DEPTHWISE + " colour=red", "colour")):
@@ -170,6 +170,17 @@ class BadInput(ProgramTest):
                           ("run", DEPTHWISE, "--colour"), ("cache",), ("run", DEPTHWISE, "--policy", "maybe")):
             with self.subTest(arguments=arguments):
                 self.assert_one_complaint(self.sluice(*arguments, code=USAGE), "--help")
+
+    def test_unknown_subcommands_are_named(self):
+        for arguments, word, one in ((("fly",), "fly", "explain"), (("tune", DEPTHWISE), "tune", "run"),
+                                     (("cache", "empty"), "empty", "clear")):
+            with self.subTest(arguments=arguments):
+                outcome = self.sluice(*arguments, code=USAGE)
+                self.assert_one_complaint(outcome, f"no subcommand '{word}'; one of ", one, "--help")
+
+    def test_a_token_and_a_flag_must_not_say_it_twice(self):
+        outcome = self.sluice("run", DEPTHWISE + " dt=f32", "--dt", "f16", "--device", "host", code=USAGE)
+        self.assert_one_complaint(outcome, "`dt` is given twice")
 
     def test_devices_that_do_not_exist(self):
         self.assert_one_complaint(self.sluice("run", DEPTHWISE, "--device", "gpu", code=USAGE), "gpu", "cuda")
@@ -189,6 +200,23 @@ class BadInput(ProgramTest):
             outcome = self.run_host(DEPTHWISE, "--regular", regular, SLUICE_HOST_CXX=missing, code=ENVIRONMENT)
             self.assertEqual(len(outcome.err.splitlines()), 1, str(outcome))
             self.assertIn(missing, outcome.err)
+
+    def test_a_compiler_that_fails(self):
+        compiler = self.folder / "c++"
+        compiler.write_text('#!/bin/sh\ncase "$*" in *--version*) echo "fake 1.0"; exit 0;; esac\n'
+                            'echo "first complaint" >&2; echo "second complaint" >&2; exit 1\n')
+        compiler.chmod(0o755)
+        for regular in ("yes", "no"):
+            with self.subTest(regular=regular):
+                outcome = self.run_host(DEPTHWISE, "--policy", "immediate", "--regular", regular,
+                                        SLUICE_HOST_CXX=str(compiler), code=ENVIRONMENT)
+                errors = [line for line in outcome.err.splitlines() if not line.startswith("sluice: warning: ")]
+                first = [line for line in errors if line.startswith("sluice: ")]
+                self.assertEqual(len(first), 1, str(outcome))
+                self.assertIn("failed", first[0])
+                self.assertEqual("REQUIRED" in first[0], regular == "no", str(outcome))
+                self.assertTrue(all(line.startswith("    ") for line in errors if line not in first), str(outcome))
+                self.assertIn("second complaint", outcome.err)
 
     def test_routing_tables(self):
         def table(device, minimum):
