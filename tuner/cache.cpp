@@ -52,14 +52,19 @@ Json entry_json(const StoreListing& entry) {
           {"meta", meta_of(entry)}};
 }
 
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
 int list(const Stores& stores, const std::vector<NamedStore>& named, bool json, bool damaged_only) {
   Json report = {{"root", stores.root.string()}, {"stores", Json::array()}, {"damaged", 0}};
+  std::vector<std::string> unread;
   Grid grid({"store", "key", "bytes", "used (UTC)", "what"});
   std::uint64_t bytes = 0, count = 0, damaged = 0;
   for (const auto& [store_name, store] : named) {
     Json entries = Json::array();
     std::uint64_t store_bytes = 0;
-    for (const auto& entry : store->list()) {
+    const Status readable = store->readable();
+    if (!readable.ok()) unread.push_back(readable.error().message);
+    for (const auto& entry : readable.ok() ? store->list() : std::vector<StoreListing>()) {
       ++count;
       store_bytes += entry.bytes;
       damaged += entry.valid ? 0 : 1;
@@ -70,6 +75,7 @@ int list(const Stores& stores, const std::vector<NamedStore>& named, bool json, 
     bytes += store_bytes;
     report["stores"].push_back({{"name", store_name},
                                 {"path", store->options().directory.string()},
+                                {"problem", text_or_null(readable.ok() ? std::string() : readable.error().message)},
                                 {"bytes", store_bytes},
                                 {"max_bytes", store->options().max_bytes},
                                 {"entries", std::move(entries)}});
@@ -79,15 +85,17 @@ int list(const Stores& stores, const std::vector<NamedStore>& named, bool json, 
     std::printf("%s\n", report.dump(2).c_str());
   } else {
     if (count > 0 && (!damaged_only || damaged > 0)) std::fputs(grid.text().c_str(), stdout);
-    std::printf("%s: %llu entries, %s, %llu damaged\n", stores.root.c_str(), static_cast<unsigned long long>(count),
-                size(bytes).c_str(), static_cast<unsigned long long>(damaged));
+    const std::string not_read =
+        unread.empty() ? "" : ", " + std::to_string(unread.size()) + " of 2 stores not looked at";
+    std::printf("%s: %llu entries, %s, %llu damaged%s\n", stores.root.c_str(), static_cast<unsigned long long>(count),
+                size(bytes).c_str(), static_cast<unsigned long long>(damaged), not_read.c_str());
   }
+  for (const auto& problem : unread) (damaged_only ? complain : warn)(problem);
   if (damaged_only && damaged > 0) {
     complain(std::to_string(damaged) + " damaged entries in " + stores.root.string() +
              "; they count as absent and are replaced on next use, or remove all with `sluice cache clear`");
-    return exit_environment;
   }
-  return exit_done;
+  return damaged_only && (damaged > 0 || !unread.empty()) ? exit_environment : exit_done;
 }
 
 // Frees by `remove`, which returns bytes, and says how much.

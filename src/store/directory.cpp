@@ -71,12 +71,12 @@ std::string distrust(const struct stat& info) {
   if (info.st_uid != ::geteuid())
     return "it is owned by user " + std::to_string(info.st_uid) + ", not by this process's user " +
            std::to_string(::geteuid());
-  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    return "others may write to it (mode " + [&] {
-      char text[8];
-      std::snprintf(text, sizeof text, "%04o", static_cast<unsigned>(info.st_mode & 07777U));
-      return std::string(text);
-    }() + "); 0700 would be right";
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    char mode[8];
+    std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(info.st_mode & 07777U));
+    return std::string("others may write to it (mode ") + mode + "); " + (S_ISDIR(info.st_mode) ? "0700" : "0600") +
+           " would be right";
+  }
   return {};
 }
 

@@ -57,6 +57,8 @@ class FileStore {
   /// Same check as the first put makes, without writing an entry: for callers that demand a writable store.
   Status writable();
 
+  /// Why list() cannot look: the directory is a link or a file, or others may write to it. An absent one is fine.
+  Status readable() const;
   std::vector<StoreListing> list() const;                ///< reads and verifies every entry
   Result<std::uint64_t> prune(std::uint64_t max_bytes);  ///< returns bytes freed; removes stale temporaries too
   Result<std::uint64_t> clear();                         ///< removes entries and temporaries of this store only

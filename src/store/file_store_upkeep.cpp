@@ -112,6 +112,17 @@ void FileStore::Impl::account(std::uint64_t bytes, const Digest& key) {
   total.store(static_cast<std::int64_t>(sum - freed));
 }
 
+Status FileStore::readable() const {
+  if (impl_->options.directory.empty()) return {};
+  try {
+    const Directory root = impl_->open_root(Create::no);
+    if (root.ok() || root.error == ENOENT) return {};
+    return Error{Code::environment, "cache directory not used: " + root.problem};
+  } catch (const std::exception& e) {
+    return Error{Code::environment, std::string("cache directory not used: ") + e.what()};
+  }
+}
+
 std::vector<StoreListing> FileStore::list() const {
   std::vector<StoreListing> out;
   if (impl_->options.directory.empty()) return out;
@@ -124,7 +135,17 @@ std::vector<StoreListing> FileStore::list() const {
     for (const std::string& name : names_in(root)) {
       if (!is_fan_out_name(name)) continue;
       const Directory fan_out = open_child(root, impl_->options.directory, name, Create::no);
-      if (!fan_out.ok()) continue;
+      if (!fan_out.ok()) {
+        if (fan_out.error == ENOENT) continue;  // cleared meanwhile
+        StoreListing listing;
+        listing.path = impl_->options.directory / name;
+        listing.problem = "nothing in it is used: " + fan_out.problem;
+        struct stat info {};
+        if (::fstatat(root.fd.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0)
+          listing.used = to_file_time(info.st_mtim);
+        out.push_back(std::move(listing));
+        continue;
+      }
       for (const std::string& file : names_in(fan_out)) {
         if (file.front() == '.') continue;  // NFS keeps deleted open files under such names
         StoreListing listing;

@@ -1,5 +1,7 @@
 """`sluice cache`: list, verify, prune, clear, path."""
 
+import json
+import shutil
 import unittest
 
 from program import DEPTHWISE, ENVIRONMENT, GROUPED, ProgramTest
@@ -53,6 +55,37 @@ class Cache(ProgramTest):
         self.assertIn("damaged: ", outcome.out)
         self.assertIn("sluice: 1 damaged", outcome.err)
         self.assertEqual(self.sluice("cache", "ls", "--json").record["damaged"], 1)
+
+    def test_verify_says_when_it_could_not_look(self):
+        def linked(store):
+            store.rename(self.folder / "elsewhere")
+            store.symlink_to(self.folder / "elsewhere")
+
+        def a_file(store):
+            shutil.rmtree(store)
+            store.write_text("")
+
+        for spoil, said in ((linked, "symbolic link"), (lambda store: store.chmod(0o777), "0700 would be right"),
+                            (a_file, "Not a directory")):
+            with self.subTest(said):
+                shutil.rmtree(self.cache, ignore_errors=True)
+                self.run_host(DEPTHWISE, iters=0)
+                spoil(self.cache / "binaries")
+                outcome = self.sluice("cache", "verify", code=ENVIRONMENT)
+                self.assertIn(said, outcome.err)
+                self.assertIn("1 of 2 stores not looked at", outcome.out)
+                report = json.loads(self.sluice("cache", "verify", "--json", code=ENVIRONMENT).out)
+                self.assertEqual([store["problem"] is None for store in report["stores"]], [False, True])
+
+    def test_verify_finds_what_is_never_read(self):
+        self.run_host(DEPTHWISE, iters=0)
+        folder = next(path for path in (self.cache / "binaries").iterdir() if len(path.name) == 2)
+        folder.chmod(0o777)
+        self.assertIn("0700 would be right", self.sluice("cache", "verify", code=ENVIRONMENT).out)
+        folder.chmod(0o700)
+        entry = next(path for path in folder.iterdir())
+        entry.chmod(0o666)
+        self.assertIn("0600 would be right", self.sluice("cache", "verify", code=ENVIRONMENT).out)
 
     def test_path(self):
         self.assertEqual(self.sluice("cache", "path").out.strip(), str(self.cache))
