@@ -33,7 +33,7 @@ Result<DecisionTable> DecisionTable::from_json(std::string_view text, std::strin
       return item.error("device is \"" + decision.device + "\", the table's is \"" + device.name + "\"");
     const Result<ConvProblem> problem = parse(decision.problem);
     if (!problem.ok()) return item.error("problem \"" + decision.problem + "\": " + problem.error().message);
-    if (decision.schedule.empty()) continue;  // a call that was kept: nothing to replay
+    if (decision.schedule.empty() || decision.route != "take") continue;  // not served by Sluice: nothing to replay
     if (!Config::parse(decision.config))
       return item.error("config is \"" + decision.config + "\", \"knob=value,...\" would be right");
     // Two batches of one bucket are one key; the first row stands.

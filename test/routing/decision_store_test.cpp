@@ -153,12 +153,14 @@ TEST_F(Decisions, TableOfOneKeyTwiceKeepsTheFirst) {
 }
 
 TEST_F(Decisions, KeptCallsInATableAreNoRows) {
-  Decision kept = good;
-  kept.schedule.clear();
-  kept.route = "keep";
-  const auto table = DecisionTable::from_json(DecisionTable::to_json(h200, {kept}), "t.json");
-  ASSERT_TRUE(table.ok());
-  EXPECT_EQ(table->size(), 0U);
+  Decision without = good, with_schedule = good;
+  without.schedule.clear();
+  without.route = with_schedule.route = "keep";
+  for (const Decision& kept : {without, with_schedule}) {
+    const auto table = DecisionTable::from_json(DecisionTable::to_json(h200, {kept}), "t.json");
+    ASSERT_TRUE(table.ok());
+    EXPECT_EQ(table->size(), 0U) << kept.schedule;
+  }
 }
 
 TEST_F(Decisions, TableErrorsNameFileAndPlace) {
