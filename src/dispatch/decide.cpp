@@ -15,6 +15,11 @@ bool has_schedule(const CandidateSet& set, const Schedule* schedule) {
 /// Looked at by tuning and found wanting: wrong, does not compile, does not load. Not looked at is not broken.
 bool failed(const CandidateRecord& row) { return row.outcome != "untimed" && !row.outcome.starts_with("skipped"); }
 
+bool any_wrong(const std::vector<CandidateRecord>& rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const CandidateRecord& row) { return row.outcome.starts_with("wrong"); });
+}
+
 /// The first candidate that tuning did not find broken: where there was no memory or time to measure anything, running
 /// an unmeasured kernel is right, running a wrong one never is.
 const Candidate* first_not_broken(const CandidateSet& set, const std::vector<CandidateRecord>& rows) {
@@ -135,9 +140,12 @@ Result<Winner> Decider::tuned(const Triage& triage) {
       parts_.options.tuner(parts_.device, parts_.binaries, triage.tuned_for, set, parts_.options.tune, parts_.log);
   add_left_out(triage.set, result.decision.candidates);
   if (result.winner < 0) {
-    const Candidate* candidate = first_not_broken(set, result.decision.candidates);
+    // Where something was found wrong and nothing right, what was not looked at is not trusted either.
+    const bool wrong = any_wrong(result.decision.candidates);
+    const Candidate* candidate = wrong ? nullptr : first_not_broken(set, result.decision.candidates);
     if (candidate == nullptr) {
-      return Error{Code::wrong_result, "no candidate survived tuning: " + result.decision.reason};
+      return Error{wrong ? Code::wrong_result : result.failure,
+                   "no candidate survived tuning: " + result.decision.reason};
     }
     Winner winner = untimed(triage, *candidate, Origin::heuristic);
     winner.decision.candidates = std::move(result.decision.candidates);
@@ -188,7 +196,7 @@ Result<Winner> Decider::decide(const Triage& triage) {
         return Error{Code::pinned_miss,
                      "policy pinned: the decision table has no decision for " +
                          signature(triage.tuned_for, parts_.device.info()) + " that matches at level " +
-                         std::string(name(parts_.options.pinned_accepts)) + "; tune it and add it to the table"};
+                         std::string(name(parts_.options.pinned_accepts)) + "; add its decision record to the table"};
       case Policy::immediate:
       case Policy::off:
         break;

@@ -27,10 +27,13 @@ struct Entry {
   CandidateRecord* record = nullptr;
   std::shared_ptr<const Binary> binary;
   Launchable launchable;
-  bool alive = true;      // neither dropped nor skipped
+  bool alive = false;     // loaded, and neither dropped nor skipped since
   bool verified = false;  // its output was right
 
-  void drop(std::string outcome) {
+  Code failure = Code::ok;
+
+  void drop(std::string outcome, Code code) {
+    failure = code;
     if (outcome.size() > outcome_length) outcome = outcome.substr(0, outcome_length) + " ...";
     record->outcome = std::move(outcome);
     alive = false;
@@ -75,23 +78,23 @@ class Tuning {
       entries_[i].record = &decision_.candidates[i];
       entries_[i].record->schedule = set.candidates[i].schedule->name;
       entries_[i].record->config = set.candidates[i].config.to_string();
-      entries_[i].record->outcome = "untimed";
+      entries_[i].record->outcome = skipped_budget;  // until something is tried
     }
   }
 
   void run() {
-    if (problem_.empty()) return fail("nothing to compute: n = 0");
-    if (entries_.empty()) return fail("no candidate can run");
+    if (problem_.empty()) return fail("nothing to compute: n = 0", Code::invalid);
+    if (entries_.empty()) return fail("no candidate can run", Code::unsupported);
     compile();
     if (!any_alive()) return fail_all("no candidate could be loaded");
     const Result<Stream> stream = device_.create_stream();
-    if (!stream.ok()) return fail("no stream to tune on: " + stream.error().message);
+    if (!stream.ok()) return fail("no stream to tune on: " + stream.error().message, stream.error().code);
     const OwnStream own(device_, *stream);
     const bool checked = verify_on_few(own.get());
     if (!any_alive()) return fail_all(none_right);
     const Result<std::unique_ptr<Workspace>> workspace = make_workspace(own.get());
     if (!workspace.ok()) {
-      if (workspace.error().code != Code::out_of_memory) return fail(workspace.error().message);
+      if (workspace.error().code != Code::out_of_memory) return fail(workspace.error().message, workspace.error().code);
       return take_untimed(workspace.error().message);
     }
     Verifier verifier(device_, own.get(), **workspace, tuned_, {options_.verify_outputs, threads()});
@@ -105,7 +108,8 @@ class Tuning {
     if (out_.winner >= 0 && options_.time_copy && left_ms() > 0) time_copy(**workspace, own.get());
   }
 
-  void fail(std::string reason) {
+  void fail(std::string reason, Code code) {
+    out_.failure = code;
     decision_.reason = decision_.problem + ": " + reason;
     log_.write(LogLevel::warning, "tuning failed: " + decision_.reason);
   }
@@ -123,29 +127,25 @@ class Tuning {
     return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
   }
 
-  bool any_alive() const { return any_alive(entries_.size()); }
-
-  bool any_alive(std::size_t among_first) const {
-    const auto end = entries_.begin() + static_cast<std::ptrdiff_t>(among_first);
-    return std::any_of(entries_.begin(), end, [](const Entry& entry) { return entry.alive; });
+  bool any_alive() const {
+    return std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.alive; });
   }
 
   /// In chunks, as one batch cannot be stopped: the first always; goes on while nothing has loaded yet.
   void compile() {
+    while (compiled_ < entries_.size() && (!any_alive() || left_ms(compile_share) > 0)) compile_chunk();
+  }
+
+  void compile_chunk() {
     const auto chunk = static_cast<std::size_t>(threads() * chunk_per_thread);
-    for (std::size_t from = 0; from < entries_.size(); from += chunk) {
-      const std::span<Entry> some = std::span(entries_).subspan(from, std::min(chunk, entries_.size() - from));
-      if (any_alive(from) && left_ms(compile_share) <= 0) {
-        for (Entry& entry : some) entry.drop(std::string(skipped_budget));
-        continue;
-      }
-      std::vector<KernelSpec> specs;
-      for (const Entry& entry : some) {
-        specs.push_back(entry.candidate->schedule->kernel(problem_, entry.candidate->config));
-      }
-      auto binaries = cache_.get(specs, device_.info(), threads());
-      for (std::size_t i = 0; i < some.size(); ++i) load(some[i], std::move(binaries[i]));
+    const std::span<Entry> some = std::span(entries_).subspan(compiled_, std::min(chunk, entries_.size() - compiled_));
+    compiled_ += some.size();
+    std::vector<KernelSpec> specs;
+    for (const Entry& entry : some) {
+      specs.push_back(entry.candidate->schedule->kernel(problem_, entry.candidate->config));
     }
+    auto binaries = cache_.get(specs, device_.info(), threads());
+    for (std::size_t i = 0; i < some.size(); ++i) load(some[i], std::move(binaries[i]));
   }
 
   void load(Entry& entry, Result<std::shared_ptr<const Binary>> binary) {
@@ -153,7 +153,7 @@ class Tuning {
       const std::string& why = binary.error().message;
       log_.warn_once("compile " + entry.record->schedule + entry.record->config,
                      decision_.problem + ": " + entry.record->schedule + " does not compile: " + why);
-      return entry.drop("compile: " + why);
+      return entry.drop("compile: " + why, binary.error().code);
     }
     entry.binary = *binary;
     const Schedule& schedule = *entry.candidate->schedule;
@@ -163,8 +163,10 @@ class Tuning {
     entry.record->spill_bytes = entry.binary->spill_bytes;
     entry.record->smem = entry.binary->static_smem + entry.launchable.geometry.dynamic_smem;
     auto kernel = device_.load(*entry.binary, entry.launchable.geometry.dynamic_smem);
-    if (!kernel.ok()) return entry.drop("load: " + kernel.error().message);
+    if (!kernel.ok()) return entry.drop("load: " + kernel.error().message, kernel.error().code);
     entry.launchable.kernel = std::move(kernel).value();
+    entry.record->outcome = "untimed";
+    entry.alive = true;
   }
 
   WorkspaceOptions workspace_options() const {
@@ -215,18 +217,25 @@ class Tuning {
     candidate.schedule->params(problem, candidate.config, entry.launchable.params);
   }
 
+  /// Where all that was compiled is wrong, the rest is tried too, whatever the budget says: nothing unverified may be
+  /// served in place of what was found wrong.
   void verify(Verifier& verifier, const ConvProblem& problem) {
     bool any = false;
-    for (Entry& entry : entries_) {
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (i == compiled_) {
+        if (any) break;
+        compile_chunk();
+      }
+      Entry& entry = entries_[i];
       if (!entry.alive) continue;
       if (any && left_ms(verify_share) <= 0) {
-        entry.drop(std::string(skipped_budget));
+        entry.drop(std::string(skipped_budget), Code::ok);
         continue;
       }
       prepare(entry, problem);
       const Result<double> verified = verifier.verify(entry.launchable);
       if (!verified.ok()) {
-        drop_wrong(entry, verified.error().message);
+        drop_wrong(entry, verified.error());
         continue;
       }
       entry.record->error_over_bound = *verified;
@@ -235,10 +244,11 @@ class Tuning {
     }
   }
 
-  void drop_wrong(Entry& entry, const std::string& outcome) {
+  void drop_wrong(Entry& entry, const Error& error) {
+    const std::string& outcome = error.message;
     log_.warn_once("wrong " + entry.record->schedule + entry.record->config,
                    decision_.problem + ": " + entry.record->schedule + " " + entry.record->config + ": " + outcome);
-    entry.drop(outcome);
+    entry.drop(outcome, error.code);
   }
 
   void time(const Workspace& workspace, Stream stream) {
@@ -263,9 +273,9 @@ class Tuning {
     entry.record->low_us = samples.percentile(0.1);
     entry.record->high_us = samples.percentile(0.9);
     if (samples.error == skipped_budget) {
-      entry.drop(samples.error);
+      entry.drop(samples.error, Code::ok);
     } else if (!samples.error.empty()) {
-      entry.drop("launch: " + samples.error);
+      entry.drop("launch: " + samples.error, Code::device);
     } else {
       entry.record->outcome = samples.abandoned ? "slow" : "timed";
       samples_[static_cast<std::size_t>(&entry - entries_.data())] = std::move(samples);
@@ -285,7 +295,7 @@ class Tuning {
       if (const Status repeats = verifier.verify_repeats(winner->launchable); !repeats.ok()) {
         winner->verified = false;
         samples_[static_cast<std::size_t>(winner - entries_.begin())] = {};
-        drop_wrong(*winner, repeats.error().message);
+        drop_wrong(*winner, repeats.error());
         continue;
       }
       if (winner->alive) return take(*winner, Origin::tuned);
@@ -331,7 +341,18 @@ class Tuning {
       all += "; " + record.schedule + " " + record.config + ": " + record.outcome;
       if (all.size() > 2 * outcome_length) break;
     }
-    fail(reason + all);
+    fail(reason + all, common_failure());
+  }
+
+  /// The code that every candidate failed with; Code::wrong_result where they failed for different reasons.
+  Code common_failure() const {
+    Code common = Code::ok;
+    for (const Entry& entry : entries_) {
+      if (entry.failure == Code::ok) continue;
+      if (common != Code::ok && common != entry.failure) return Code::wrong_result;
+      common = entry.failure;
+    }
+    return common == Code::ok ? Code::wrong_result : common;
   }
 
   Device& device_;
@@ -344,6 +365,7 @@ class Tuning {
   Decision& decision_;
   Clock::time_point start_ = Clock::now();
   std::vector<Entry> entries_;
+  std::size_t compiled_ = 0;      // the first so many entries
   std::vector<Samples> samples_;  // one an entry
 };
 
@@ -357,6 +379,7 @@ TuneResult tune(Device& device, BinaryCache& cache, const ConvProblem& problem, 
     tuning.run();
   } catch (const std::exception& error) {  // bad_alloc, or no thread to be had
     result.winner = -1;
+    result.failure = Code::internal;
     result.binary.reset();
     result.decision.schedule.clear();
     result.decision.config.clear();

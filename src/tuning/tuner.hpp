@@ -16,8 +16,8 @@
 namespace sl {
 
 struct TuneBudget {
-  /// From start to winner, compile included. Nothing new is begun beyond it, but at least one candidate is always
-  /// tried.
+  /// From start to winner, compile included. Nothing new is begun beyond it, but candidates are tried until one has
+  /// computed the right result.
   double time_ms = 1000;
   std::uint64_t scratch_bytes = 1ULL << 30;
   int threads = 0;  ///< compile threads; 0 = min(cores, 16)
@@ -41,6 +41,9 @@ struct TuneOptions {
 struct TuneResult {
   Decision decision;
   int winner = -1;
+  /// Where there is no winner: the code that all candidates failed with (compile, environment, device, ...), or
+  /// wrong_result where they failed in different ways.
+  Code failure = Code::wrong_result;
   std::shared_ptr<const Binary> binary;
 };
 

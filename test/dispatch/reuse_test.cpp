@@ -204,7 +204,7 @@ TEST(Failure, TuningThatCouldNotMeasureServesTheFirstCandidateAndSavesNothing) {
   EXPECT_EQ(rig->explain(depthwise(), Regular::yes, true)->origin, Origin::tuned);
 }
 
-TEST(Failure, ACandidateFoundWrongIsNeverServed) {
+TEST(Failure, WhereOneIsWrongAndNoneRightNothingIsServed) {
   Rig rig;
   rig.tuner.answer = [](const CandidateSet& set) {
     TuneResult result = ScriptedTuner::fail(set, "skipped: budget");
@@ -212,10 +212,24 @@ TEST(Failure, ACandidateFoundWrongIsNeverServed) {
     return result;
   };
   rig.make();
-  ASSERT_EQ(call(rig, depthwise()), Code::ok);
-  const auto record = rig->explain(depthwise(), Regular::yes, true);
-  const auto set = candidates(depthwise(), rig.device->info(), {}, {});
-  EXPECT_EQ(record->config, set.candidates[1].config.to_string());
+  std::string message;
+  EXPECT_EQ(call(rig, depthwise(), Regular::yes, &message), Code::kept);
+  EXPECT_NE(message.find("scripted"), std::string::npos) << message;
+  EXPECT_EQ(call(rig, depthwise(), Regular::no), Code::unsupported);
+  EXPECT_EQ(rig.device->launched, 0u);
+}
+
+TEST(Failure, ARequiredCallGetsTheCodeThatEveryCandidateFailedWith) {
+  for (const Code code : {Code::compile, Code::environment, Code::device}) {
+    Rig rig;
+    rig.tuner.answer = [code](const CandidateSet& set) {
+      TuneResult result = ScriptedTuner::fail(set, code == Code::device ? "load: scripted" : "compile: scripted");
+      result.failure = code;
+      return result;
+    };
+    rig.make();
+    EXPECT_EQ(call(rig, depthwise(), Regular::no), code);
+  }
 }
 
 }  // namespace

@@ -313,6 +313,25 @@ TEST_F(Tuner, WhereEveryCandidateFailsTheReasonNamesThem) {
   EXPECT_NE(result.decision.reason.find("right result"), std::string::npos) << result.decision.reason;
 }
 
+TEST_F(Tuner, TheFailureIsTheOneThatAllCandidatesShare) {
+  const auto failure = [&] {
+    const TuneResult result = run(2);
+    EXPECT_EQ(result.winner, -1);
+    return result.failure;
+  };
+  const auto nothing = [](const SlParams&) -> Status { return {}; };  // y stays poisoned
+  for (int v = 0; v < 2; ++v) rig.device.behaviours[v].compile_error = "syntax error";
+  EXPECT_EQ(failure(), Code::compile);
+  rig.device.behaviours.clear();
+  for (int v = 0; v < 2; ++v) rig.device.behaviours[v].load_error = "no image";
+  EXPECT_EQ(failure(), Code::device);
+  rig.device.behaviours.clear();
+  for (int v = 0; v < 2; ++v) rig.device.behaviours[v].launch = nothing;
+  EXPECT_EQ(failure(), Code::wrong_result);
+  rig.device.behaviours[0].compile_error = "syntax error";
+  EXPECT_EQ(failure(), Code::wrong_result) << "different reasons";
+}
+
 TEST_F(Tuner, AFailureIsNotRemembered) {
   rig.device.behaviours[0].compile_error = "out of disk";
   EXPECT_EQ(run(1).winner, -1);
