@@ -60,7 +60,8 @@ std::string RoutingTable::device_text() const {
 
 bool RoutingTable::matches(const DeviceInfo& device) const {
   if (any_device_) return true;
-  return device.backend == "cuda" && device.name == device_name_ && device.capability == capability_;
+  return (device.backend == "cuda" || device.backend == "host") && device.name == device_name_ &&
+         device.capability == capability_;
 }
 
 Route RoutingTable::decide(const ConvProblem& problem, const DeviceInfo& device) const {

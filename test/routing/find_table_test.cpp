@@ -88,6 +88,18 @@ TEST(UserTable, FileForAnotherDeviceNamesBoth) {
     EXPECT_NE(choice.error().message.find(word), std::string::npos) << choice.error().message;
 }
 
+// To try a table without its GPU, or to keep what a test wants kept.
+TEST(UserTable, TheHostDeviceMayHaveOneOfItsOwn) {
+  const TempDir dir;
+  DeviceInfo host = host_device();
+  write_file(dir / "host.json", table_for("host", host.capability));
+  const auto choice = find_routing_table(host, (dir / "host.json").string(), silent);
+  ASSERT_TRUE(choice.ok()) << choice.error().message;
+  EXPECT_EQ(choice->table->decide(dw3(), host).rule, "mine");
+  host.capability = 80;
+  EXPECT_FALSE(choice->table->matches(host)) << "it emulates another capability";
+}
+
 TEST(UserTable, BrokenFileIsAnError) {
   const TempDir dir;
   write_file(dir / "bad.json", h200_table(rule_json("r", "keep", R"("n": {"min": NaN})")));
