@@ -91,6 +91,8 @@ Result<std::vector<std::string>> schedule_names(const JsonView& view) {
   return out;
 }
 
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+
 Result<Rule> parse_rule(const JsonView& view, bool needs_evidence) {
   JsonFields fields(view);
   Rule rule;
@@ -102,6 +104,9 @@ Result<Rule> parse_rule(const JsonView& view, bool needs_evidence) {
   const auto proof = fields.value("evidence", false);
   SL_TRY(fields.finish());
   if (rule.name.empty()) return view.error("has an empty name");
+  if (std::any_of(rule.name.begin(), rule.name.end(), is_control)) {  // names are printed to terminals
+    return view.error("has a control character in its name; printable text would be right");
+  }
   if (route != "take" && route != "keep")
     return view.error("route is \"" + route + "\", \"take\" or \"keep\" would be right");
   rule.take = route == "take";
