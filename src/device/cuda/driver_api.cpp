@@ -50,6 +50,20 @@ const char* resolve(void* handle, DriverApi& api) {
   return missing;
 }
 
+/// Where somebody chose the library, the choice is the first thing to look at.
+std::string chosen_by(const std::string& library) {
+  return library.empty() ? std::string() : "SLUICE_LIBCUDA=" + library + ": ";
+}
+
+/// A library that opens and is no driver, or an old one.
+Error lacks(const std::string& library, const DriverApi& api, const char* symbol) {
+  const std::string what = chosen_by(library) + api.path + " has no symbol " + symbol + ": ";
+  if (api.driver_get_version == nullptr)
+    return {Code::environment, what + "it is not a CUDA driver (libcuda.so.1 would be right)"};
+  return {Code::environment, what + "the driver is too old (it offers CUDA " + cuda_version(api) +
+                                 "; CUDA 11.4 or newer is needed: driver 470 or later)"};
+}
+
 Error init_failed(const DriverApi& api, CUresult result) {
   if (result == cuda_stub_library)
     return {Code::environment, api.path +
@@ -76,16 +90,13 @@ Result<const DriverApi*> load_driver(const std::string& library) {
   if (handle == nullptr) {
     const char* const why = dlerror();
     return Error{Code::environment,
-                 "no CUDA driver: " + std::string(why != nullptr ? why : name) +
+                 chosen_by(library) + "no CUDA driver: " + std::string(why != nullptr ? why : name) +
                      "; install the NVIDIA driver (it brings libcuda.so.1), or in a container start it with the GPU "
                      "(docker run --gpus all)"};
   }
   auto api = std::make_unique<DriverApi>();
   api->path = mapped_path(handle, name);
-  if (const char* const missing = resolve(handle, *api))
-    return Error{Code::environment, api->path + " has no symbol " + missing +
-                                        ": the driver is too old (it offers CUDA " + cuda_version(*api) +
-                                        "; CUDA 11.4 or newer is needed: driver 470 or later)"};
+  if (const char* const missing = resolve(handle, *api)) return lacks(library, *api, missing);
   if (const CUresult result = api->init(0); result != cuda_success) return init_failed(*api, result);
   return known.ready.emplace(name, std::move(api)).first->second.get();
 }
