@@ -88,6 +88,20 @@ TEST(EndToEnd, Conv1d) {
   EXPECT_TRUE(right(problem, call));
 }
 
+TEST(EndToEnd, AnEmptyPlanRunsWithoutData) {
+  const HostContext context;
+  ConvProblem problem = small(DType::f16, Layout::nchw);
+  problem.n = 0;
+  CallBuilder call(problem, seed);
+  sluice_plan* plan = nullptr;
+  ASSERT_EQ(sluice_prepare(context, &call.args, nullptr, &plan), SLUICE_OK) << sluice_last_error();
+  EXPECT_EQ(sluice_plan_run(plan, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr), SLUICE_OK)
+      << sluice_last_error();
+  EXPECT_EQ(sluice_plan_run(plan, nullptr, call.w.data(), nullptr, nullptr, nullptr, nullptr), SLUICE_OK)
+      << sluice_last_error();
+  sluice_plan_destroy(plan);
+}
+
 TEST(EndToEnd, AMisalignedPointerGetsItsOwnPlan) {
   const HostContext context;
   const ConvProblem problem = small(DType::f16, Layout::nhwc);
