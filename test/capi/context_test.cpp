@@ -160,6 +160,23 @@ TEST(Versions, ANewerCallersTailMustBeZero) {
   EXPECT_NE(std::string(sluice_last_error()).find("unknown fields must be zero"), std::string::npos);
 }
 
+// Garbage in `size` must not make the library read through memory for a byte that is set.
+TEST(Versions, ASizeThatNoVersionHasIsRefusedUnread) {
+  for (const std::size_t beyond : {std::size_t{1025}, std::size_t{1} << 40, ~std::size_t{0} - sizeof(sluice_options)}) {
+    sluice_options options = host_options();
+    options.size = sizeof(options) + beyond;
+    sluice_context* context = nullptr;
+    EXPECT_EQ(sluice_context_create(&options, &context), SLUICE_INVALID);
+    EXPECT_NE(std::string(sluice_last_error()).find("sluice_options.size = "), std::string::npos);
+    EXPECT_NE(std::string(sluice_last_error()).find("must be at most "), std::string::npos) << sluice_last_error();
+  }
+  const HostContext context(SLUICE_OFF);
+  CallBuilder call;
+  call.args.size = sizeof(call.args) + 4096;
+  EXPECT_EQ(sluice_conv2d(context, &call.args, nullptr), SLUICE_INVALID);
+  EXPECT_NE(std::string(sluice_last_error()).find("must be at most "), std::string::npos) << sluice_last_error();
+}
+
 TEST(LastError, IsTheThreadsOwn) {
   const HostContext context;
   CallBuilder call;
