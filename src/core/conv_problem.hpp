@@ -78,13 +78,13 @@ struct ConvProblem {
 ///  1. Every enumerator is a known one.
 ///  2. 0 <= n < 2^40; every other size, stride and dilation from 1, and top and left pad from 0, each below 2^31.
 ///  3. groups divides c and k.
-///  4. An axis' padded extent, (p - 1) * stride + effective kernel, is below 2^31.
-///  5. 0 <= pad_top < effective kernel, and -stride < pad_bottom < effective kernel; the same for left and right. So
-///  the
-///     first and the last window reach into the input, and no output that the pads leave room for is missing.
+///  4. An axis' padded extent, (p - 1) * stride + effective kernel, is below 2^31, and so is h + pad_top.
+///  5. -stride < pad_bottom; the same for right: no output that the near pad leaves room for is missing. Pads may
+///     reach the effective kernel and beyond it: windows that lie wholly in the padding add up to 0.
 ///  6. min_bytes() and macs() are below 2^62 (computed without overflow).
 ///  7. align is 2, 4, 8 or 16 and at least size_of(dtype).
-///  8. alpha and beta are finite, 0 where the activation does not use them, and alpha <= beta for clip.
+///  8. alpha and beta are 0 where the activation does not use them. leaky_relu: alpha is finite. clip: alpha <= beta,
+///     either may be infinite (a bound of that side only).
 Status validate(const ConvProblem&);
 
 /// The normalised problem, or why it is not valid.

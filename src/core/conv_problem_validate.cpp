@@ -115,19 +115,17 @@ Status check_axis(const ConvProblem& v, const Axis& axis) {
                           ", effective kernel " + text(effective) + ": the padded input would be " +
                           text(axis.extent()) + ", must be below " + text(size_limit));
   }
-  if (axis.pad >= effective) {
-    return invalid(v, std::string(axis.pad_name) + " is " + text(axis.pad) +
-                          ", must be smaller than the effective kernel, " + text(effective));
+  if (axis.in + axis.pad >= size_limit) {
+    return invalid(v, std::string(axis.pad_name) + " is " + text(axis.pad) + ": with an input of " + text(axis.in) +
+                          " the padded input would be " + text(axis.in + axis.pad) + ", must be below " +
+                          text(size_limit));
   }
-  if (axis.far_pad() >= effective || axis.far_pad() <= -axis.stride) {
-    // The outputs that far pads of 0 and of effective - 1 give; both counts are exact because in + pad >= 1.
-    const std::int64_t room = axis.in + axis.pad - effective;
-    const std::int64_t most = (room + effective - 1) / axis.stride + 1;
-    const std::int64_t least = room < 0 ? 1 : room / axis.stride + 1;
+  if (axis.far_pad() <= -axis.stride) {  // so that the padded input holds the kernel: a far pad of 0 leaves outputs
+    const std::int64_t least = (axis.in + axis.pad - effective) / axis.stride + 1;
     return invalid(v, std::string(axis.out_name) + " is " + text(axis.out) + ", which makes " + axis.far_pad_name +
-                          " " + text(axis.far_pad()) + "; the output must be from " + text(least) + " to " +
-                          text(most) + " for input " + text(axis.in) + ", near pad " + text(axis.pad) + ", stride " +
-                          text(axis.stride) + ", effective kernel " + text(effective));
+                          " " + text(axis.far_pad()) + "; the output must be at least " + text(least) + " for input " +
+                          text(axis.in) + ", near pad " + text(axis.pad) + ", stride " + text(axis.stride) +
+                          ", effective kernel " + text(effective));
   }
   return {};
 }
@@ -181,8 +179,11 @@ Status check_activation(const ConvProblem& v) {
     char digits[32];
     return std::string(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr);
   };
-  if (!std::isfinite(v.alpha)) return invalid(v, "alpha is " + number(v.alpha) + ", must be finite");
-  if (!std::isfinite(v.beta)) return invalid(v, "beta is " + number(v.beta) + ", must be finite");
+  if (uses_beta && (std::isnan(v.alpha) || std::isnan(v.beta))) {
+    return invalid(v, "alpha is " + number(v.alpha) + " and beta " + number(v.beta) + ", must be numbers for clip");
+  }
+  if (!uses_beta && !std::isfinite(v.alpha)) return invalid(v, "alpha is " + number(v.alpha) + ", must be finite");
+  if (!uses_beta && !std::isfinite(v.beta)) return invalid(v, "beta is " + number(v.beta) + ", must be finite");
   if (!uses_alpha && v.alpha != 0.0F) {
     return invalid(v, "alpha is " + number(v.alpha) + ", must be 0: " + act + " does not use it (clip, leaky_relu do)");
   }

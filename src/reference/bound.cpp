@@ -82,7 +82,7 @@ Bound::Bound(const ConvProblem& v, BoundOptions options) : problem_(v), options_
 Verdict Bound::judge(const PreActivation& sum, double y) const {
   const double a = sum.value;
   const double want = activate(problem_, a);
-  if (!std::isfinite(a)) return judge_special(a, y, want);
+  if (!std::isfinite(a) || !std::isfinite(want)) return judge_special(a, y, want);  // want: a clip to an infinity
   Verdict verdict;
   verdict.want = want;
   if (options_.exact && !inexact_activation_) {

@@ -1,6 +1,7 @@
 // Every way a call can be wrong, with the field, the value and what would be right in its message.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -48,9 +49,12 @@ const Case cases[] = {
     {"dilation zero", [](auto& c) { c.args.dilation[1] = 0; }, {"dilation[1] = 0", "must be from 1"}},
     {"negative pad", [](auto& c) { c.args.pad[0] = -1; }, {"pad[0] = -1", "must be from 0"}},
     {"pad near 2^63", [](auto& c) { c.args.pad[3] = huge; }, {"pad[3] = 9223372036854775807"}},
-    {"pad of a whole kernel",
+    {"pad that crops the far side",
      [](auto& c) { c.args.pad[0] = 3, c.args.pad[2] = -1; },
-     {"pad_top", "is 3", "smaller than the effective kernel"}},
+     {"pad_bottom", "at least 7"}},
+    {"clip bound NaN",
+     [](auto& c) { c.args.activation = SLUICE_ACT_CLIP, c.args.beta = NAN; },
+     {"beta nan", "numbers"}},
     {"clip bounds", [](auto& c) { c.args.activation = SLUICE_ACT_CLIP, c.args.alpha = 6, c.args.beta = 0; }, {"alpha"}},
     {"x NULL", [](auto& c) { c.args.x.data = nullptr; }, {"x.data = NULL"}},
     {"w NULL", [](auto& c) { c.args.w.data = nullptr; }, {"w.data = NULL"}},

@@ -156,6 +156,10 @@ TEST(Parse, CanonicalTextIsShortAndKnown) {
        "g32mb1ic32ih112iw56oc32oh112ow56kh3kw3ph1pw1 dt=f16 tag=nhwc"},
       {"g4mb1ic4ih9oc4kh3sh2dh1 act=leaky_relu alpha=0.1",
        "g4mb1ic4ih9oc4oh3kh3sh2ph0dh1 dt=f32 tag=nchw act=leaky_relu alpha=0.1"},
+      {"g8mb1ic8ih9oc8kh3ph1 act=clip beta=inf", "g8mb1ic8ih9oc8oh9kh3ph1 dt=f32 tag=nchw act=clip beta=inf"},
+      {"g8mb1ic8ih9oc8kh3ph1 act=clip alpha=-INF beta=6",
+       "g8mb1ic8ih9oc8oh9kh3ph1 dt=f32 tag=nchw act=clip alpha=-inf beta=6"},
+      {"g8mb1ic8ih9oc8kh1ph1", "g8mb1ic8ih9oc8oh11kh1ph1 dt=f32 tag=nchw"},
       {"g12mb2ic12iw33oc12kw4pw3ow33 align=4 z=1 wtag=ohwi bias=f32",
        "g12mb2ic12iw33oc12ow33kw4pw3 dt=f32 tag=nchw wtag=ohwi bias=same z=1 align=4"},
   };
@@ -163,6 +167,9 @@ TEST(Parse, CanonicalTextIsShortAndKnown) {
     const auto parsed = parse(pair[0]);
     ASSERT_TRUE(parsed.ok()) << parsed.error().message;
     EXPECT_EQ(parsed->to_string(), pair[1]);
+    const auto again = parse(parsed->to_string());
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ(again->key(), parsed->key());
   }
 }
 
