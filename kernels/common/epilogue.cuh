@@ -29,7 +29,8 @@ SL_DEVICE float activate(float a, float alpha, float beta) {
     return a / (1.0F + sl::expf(-a));
   } else if constexpr (ACT == kHardSwish) {
     const float gate = a + 3.0F;
-    return a * (gate < 0.0F ? 0.0F : (gate > 6.0F ? 6.0F : gate)) / 6.0F;
+    if (gate >= 6.0F) return a;  // a * 6 could overflow
+    return a * ((gate < 0.0F ? 0.0F : gate) / 6.0F);
   } else if constexpr (ACT == kGeluErf) {
     return 0.5F * a * (1.0F + sl::erff(a * 0.70710678118654752F));
   } else if constexpr (ACT == kGeluTanh) {

@@ -17,7 +17,7 @@ float activate_fp32(const ConvProblem& v, float a) {
     case Activation::silu:
       return a / (1.0F + std::exp(-a));
     case Activation::hard_swish:
-      return a * std::clamp(a + 3.0F, 0.0F, 6.0F) / 6.0F;
+      return a * (std::clamp(a + 3.0F, 0.0F, 6.0F) / 6.0F);
     case Activation::gelu_erf:
       return 0.5F * a * (1.0F + std::erf(a * 0.70710678F));
     case Activation::gelu_tanh:
