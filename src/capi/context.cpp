@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "capi/errors.hpp"
+#include "capi/null_device.hpp"
 #include "capi/versioned.hpp"
 #include "jit/backends.hpp"
 
@@ -43,6 +44,21 @@ Result<std::shared_ptr<const DecisionTable>> open_decisions(const Environment& e
   return std::shared_ptr<const DecisionTable>(std::make_shared<DecisionTable>(std::move(table)));
 }
 
+/// For a context that keeps every call: whatever is broken on this machine must not matter.
+void open_nothing(sluice_context& context, const DispatcherOptions& settings) {
+  const auto no_files = [&](StoreKind kind) {
+    StoreOptions options;
+    options.kind = kind;
+    return std::make_shared<FileStore>(std::move(options), context.log);
+  };
+  context.device = make_null_device();
+  context.binaries = std::make_shared<BinaryCache>(make_null_compiler(), no_files(kind_binaries), context.log);
+  context.dispatcher = std::make_unique<Dispatcher>(
+      context.device, context.binaries, std::make_shared<DecisionStore>(no_files(kind_decisions)),
+      std::make_shared<RoutingTable>(RoutingTable::take_everything("none: Sluice is off")), nullptr,
+      context.environment, settings, context.log);
+}
+
 LogSink sink_of(const sluice_options& options) {
   if (options.log == nullptr) return {};
   return [callback = options.log, user = options.log_user](LogLevel level, std::string_view message) {
@@ -63,6 +79,10 @@ Result<std::unique_ptr<sluice_context>> make_context(const sluice_options& optio
   context->owner = getpid();
   context->environment = std::move(environment);
   const Environment& env = context->environment;
+  if (env.disabled || settings.policy == Policy::off) {
+    open_nothing(*context, settings);
+    return context;
+  }
   SL_ASSIGN(context->device, open_device(spec, env, log));
   SL_ASSIGN(TableChoice tables, find_routing_table(context->device->info(), env.routing_table, log));
   SL_ASSIGN(std::shared_ptr<const DecisionTable> decisions, open_decisions(env, settings.policy));

@@ -69,13 +69,13 @@ Triage triage(const ConvProblem& problem, const DeviceInfo& device, Regular regu
   Preflight preflight = sl::preflight(problem, device, regular, only, rules.disabled_schedules);
   record.verdict = preflight.verdict;
   record.refusals = preflight.set.refusals;
-  if (preflight.verdict == Verdict::unsupported) {
-    conclude(result, without_sluice(regular), std::move(preflight.reason));
-    return result;
-  }
   if (!rules.off.empty()) {
     record.rule = "off";
     conclude(result, without_sluice(regular), rules.off);
+    return result;
+  }
+  if (preflight.verdict == Verdict::unsupported) {
+    conclude(result, without_sluice(regular), std::move(preflight.reason));
     return result;
   }
 

@@ -125,6 +125,30 @@ TEST(Context, TheEnvironmentIsReadAndOptionsWin) {
   EXPECT_NE(std::string(sluice_last_error()).find("SLUICE_DISABLE"), std::string::npos) << sluice_last_error();
 }
 
+TEST(Context, OffNeedsNoDeviceTableOrCompiler) {
+  const Variable no_driver("SLUICE_LIBCUDA", "/nowhere/libcuda.so.1");
+  const Variable no_table("SLUICE_ROUTING_TABLE", "/nowhere/table.json");
+  const Variable no_decisions("SLUICE_DECISION_TABLE", "/nowhere/decisions.json");
+  for (const bool disabled : {true, false}) {
+    if (disabled) setenv("SLUICE_DISABLE", "1", 1);
+    sluice_options options = host_options();
+    options.device = "cuda";
+    options.policy = disabled ? SLUICE_FIRST_USE : SLUICE_OFF;
+    sluice_context* context = nullptr;
+    EXPECT_EQ(sluice_context_create(&options, &context), SLUICE_OK) << sluice_last_error();
+    unsetenv("SLUICE_DISABLE");
+    ASSERT_NE(context, nullptr);
+    CallBuilder call;
+    EXPECT_EQ(sluice_conv2d(context, &call.args, nullptr), SLUICE_KEPT) << sluice_last_error();
+    EXPECT_NE(std::string(sluice_last_error()).find(disabled ? "SLUICE_DISABLE" : "policy off"), std::string::npos)
+        << sluice_last_error();
+    call.args.regular = 0;
+    EXPECT_EQ(sluice_conv2d(context, &call.args, nullptr), SLUICE_UNSUPPORTED) << sluice_last_error();
+    EXPECT_EQ(sluice_device_supports(context, 50), 0);
+    sluice_context_destroy(context);
+  }
+}
+
 TEST(Versions, AnOlderCallersStructsKeepDefaults) {
   sluice_options options = host_options();
   options.pinned_accepts = 99;  // beyond what the older struct has: must not be read
