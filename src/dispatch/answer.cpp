@@ -50,10 +50,14 @@ Result<Answer> Dispatcher::Impl::fail(const ConvProblem& problem, Regular regula
 
 Result<Answer> Dispatcher::Impl::served(const ConvProblem& problem, const Triage& triage, const WinnerPtr& winner) {
   // The winner was chosen for the batch bucket; where it cannot take this very batch, the first candidate that can
-  // does.
+  // and that tuning did not find broken does; never under policy pinned.
   auto shape = launch_shape(problem, winner->candidate, device->info());
+  const Candidate* candidate = &winner->candidate;
+  if (!shape.ok() && options.policy == Policy::pinned) return Error{Code::pinned_miss, shape.error().message};
   for (std::size_t i = 0; !shape.ok() && i < triage.set.candidates.size(); ++i) {
+    if (found_broken(winner->decision.candidates, triage.set.candidates[i])) continue;
     if (auto other = launch_shape(problem, triage.set.candidates[i], device->info()); other.ok()) {
+      candidate = &triage.set.candidates[i];
       shape = std::move(other);
     }
   }
@@ -62,7 +66,9 @@ Result<Answer> Dispatcher::Impl::served(const ConvProblem& problem, const Triage
   Answer answer;
   answer.entry = {PlanEntry::Kind::plan, loaded->kernel.get(), shape->geometry, shape->params};
   answer.record = joined(triage.record, *winner);
-  answer.record.schedule = shape->spec.schedule;
+  answer.record.schedule = candidate->schedule->name;
+  answer.record.config = candidate->config.to_string();
+  answer.record.schedule_digest = candidate->schedule->digest();
   answer.record.compiler = loaded->compiler;
   if (loaded->arch.starts_with("compute_"))
     answer.record.arch_note = "device newer than the compiler: PTX of " + loaded->arch;

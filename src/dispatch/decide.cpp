@@ -13,7 +13,10 @@ bool has_schedule(const CandidateSet& set, const Schedule* schedule) {
 }
 
 /// Looked at by tuning and found wanting: wrong, does not compile, does not load. Not looked at is not broken.
-bool failed(const CandidateRecord& row) { return row.outcome != "untimed" && !row.outcome.starts_with("skipped"); }
+bool failed(const CandidateRecord& row) {
+  const std::string& outcome = row.outcome;
+  return outcome != "untimed" && outcome != "timed" && outcome != "slow" && !outcome.starts_with("skipped");
+}
 
 bool any_wrong(const std::vector<CandidateRecord>& rows) {
   return std::any_of(rows.begin(), rows.end(),
@@ -24,14 +27,20 @@ bool any_wrong(const std::vector<CandidateRecord>& rows) {
 /// an unmeasured kernel is right, running a wrong one never is.
 const Candidate* first_not_broken(const CandidateSet& set, const std::vector<CandidateRecord>& rows) {
   for (const Candidate& candidate : set.candidates) {
-    bool broken = false;
-    for (const CandidateRecord& row : rows) {
-      broken = broken ||
-               (failed(row) && row.schedule == candidate.schedule->name && row.config == candidate.config.to_string());
-    }
-    if (!broken) return &candidate;
+    if (!found_broken(rows, candidate)) return &candidate;
   }
   return nullptr;
+}
+
+constexpr int enough_timed = 4;  // candidates; a choice among fewer, for want of time, is worth making again
+
+bool partial(const std::vector<CandidateRecord>& rows) {
+  const auto timed = std::count_if(rows.begin(), rows.end(), [](const CandidateRecord& row) {
+    return row.outcome == "timed" || row.outcome == "slow";
+  });
+  const bool skipped =
+      std::any_of(rows.begin(), rows.end(), [](const CandidateRecord& row) { return row.outcome == skipped_budget; });
+  return skipped && timed < enough_timed;
 }
 
 CandidateRecord row_of(const Candidate& candidate, std::string outcome) {
@@ -56,6 +65,12 @@ void add_left_out(const CandidateSet& set, std::vector<CandidateRecord>& rows) {
 }
 
 }  // namespace
+
+bool found_broken(const std::vector<CandidateRecord>& rows, const Candidate& candidate) {
+  return std::any_of(rows.begin(), rows.end(), [&candidate](const CandidateRecord& row) {
+    return failed(row) && row.schedule == candidate.schedule->name && row.config == candidate.config.to_string();
+  });
+}
 
 std::vector<CandidateRecord> untimed_rows(const CandidateSet& set) {
   std::vector<CandidateRecord> rows;
@@ -125,7 +140,12 @@ std::optional<Winner> Decider::recall(const Triage& triage) const {
   const DeviceInfo& device = parts_.device.info();
   const bool pinned = parts_.options.policy == Policy::pinned;
   if (!pinned && parts_.store != nullptr) {
-    auto winner = accept(triage, parts_.store->find(triage.tuned_for, device, driver_, triage.set), Origin::store);
+    std::optional<Found> found = parts_.store->find(triage.tuned_for, device, driver_, triage.set);
+    const Policy policy = parts_.options.policy;
+    const bool tunes = policy == Policy::first_use || policy == Policy::background;
+    const bool stale =
+        found && tunes && found->decision.partial && parts_.options.tune.budget.time_ms > found->decision.budget_ms;
+    auto winner = accept(triage, stale ? std::nullopt : std::move(found), Origin::store);
     if (winner) return winner;
   }
   if (parts_.table == nullptr) return std::nullopt;
@@ -169,6 +189,8 @@ Result<Winner> Decider::tuned(const Triage& triage) {
   decision.driver = driver_;
   if (decision.origin == Origin::none) decision.origin = Origin::tuned;
   decision.match = Match::exact;
+  decision.budget_ms = parts_.options.tune.budget.time_ms;
+  decision.partial = partial(decision.candidates);
   tuned_shapes_.remember(triage.tuned_for, decision);
   served_shapes_.remember(triage.tuned_for, decision);
   // What could not be timed here (no memory, say) may well be timed by the next process.

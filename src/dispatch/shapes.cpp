@@ -33,6 +33,7 @@ std::set<std::string> compiled_entries(const ConvProblem& problem, const Decisio
 }  // namespace
 
 void Shapes::remember(const ConvProblem& problem, const Decision& decision) {
+  if (decision.partial) return;  // what little time there was for must not narrow every other batch
   std::set<std::string> found = compiled_entries(problem, decision);
   const Digest shape = with_batch(problem, 1).digest();
   const std::lock_guard lock(mutex_);
@@ -57,7 +58,7 @@ CandidateSet Shapes::compiled(const ConvProblem& problem, const DeviceInfo& devi
     for (std::int64_t n = 1; n <= largest_bucket; n *= 2) {
       if (n == problem.n) continue;
       const ConvProblem other = with_batch(problem, n);
-      if (const auto found = store->find(other, device, driver, set)) {
+      if (const auto found = store->find(other, device, driver, set); found && !found->decision.partial) {
         known.merge(compiled_entries(other, found->decision));
       }
     }

@@ -158,6 +158,8 @@ ordered_json decision_json(const Decision& decision) {
   out["schedule_digest"] = decision.schedule_digest.hex();
   out["noise_floor"] = json_real(decision.noise_floor);
   out["baseline_us"] = json_real(decision.baseline_us);
+  out["budget_ms"] = json_real(decision.budget_ms);
+  out["partial"] = decision.partial;
   return out;
 }
 
@@ -189,6 +191,8 @@ Result<Decision> decision_from(const JsonView& view) {
   decision.schedule_digest = digest_field(fields, "schedule_digest");
   decision.noise_floor = fields.real("noise_floor", 0.0);
   decision.baseline_us = fields.real("baseline_us", 0.0);
+  decision.budget_ms = fields.real("budget_ms", 0.0);
+  decision.partial = fields.boolean("partial", false);
   SL_TRY(fields.finish_tolerant());
   return decision;
 }

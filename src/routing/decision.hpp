@@ -46,6 +46,8 @@ struct Decision {
   Digest candidate_set, schedule_digest;
   double noise_floor = 0;  ///< relative; smaller differences do not change a winner
   double baseline_us = 0;  ///< copy of the same bytes, where measured
+  double budget_ms = 0;    ///< that tuning had
+  bool partial = false;    ///< the budget let tuning time only a few candidates: a larger one tunes again
 };
 
 std::string to_json(const Decision&, bool pretty = false);

@@ -97,6 +97,53 @@ TEST(Reuse, ASecondDispatcherCompilesAndTunesNothing) {
   EXPECT_EQ(record->match, Match::exact);
 }
 
+/// One candidate timed, the rest beyond the budget.
+TuneResult hurried(const CandidateSet& set) {
+  TuneResult result = ScriptedTuner::take(set, 0);
+  for (std::size_t i = 1; i < set.candidates.size(); ++i) result.decision.candidates[i].outcome = "skipped: budget";
+  return result;
+}
+
+TEST(Reuse, APartialDecisionIsMadeAgainOnlyWithALargerBudget) {
+  const TempDir stores;
+  Rig rig(stores.path());
+  rig.options.tune.budget.time_ms = 100;
+  rig.tuner.answer = hurried;
+  for (int i = 0; i < 2; ++i) {
+    rig.make();
+    ASSERT_EQ(call(rig, depthwise()), Code::ok);
+    EXPECT_EQ(rig.tuner.calls, 1) << "the same budget would find no more";
+    EXPECT_TRUE(rig->explain(depthwise(), Regular::yes, true)->partial);
+  }
+  rig.tuner.answer = nullptr;
+  rig.options.tune.budget.time_ms = 200;
+  for (int i = 0; i < 2; ++i) {
+    rig.make();
+    ASSERT_EQ(call(rig, depthwise()), Code::ok);
+    EXPECT_EQ(rig.tuner.calls, 2);
+    EXPECT_FALSE(rig->explain(depthwise(), Regular::yes, true)->partial);
+    rig.options.tune.budget.time_ms = 400;  // what is complete is not made again
+  }
+}
+
+TEST(Reuse, APartialDecisionDoesNotNarrowOtherBatches) {
+  const TempDir stores;
+  std::size_t given = 0;
+  for (const bool same_process : {true, false}) {
+    Rig rig(stores.path() / (same_process ? "a" : "b"));
+    rig.tuner.answer = hurried;
+    rig.make();
+    ASSERT_EQ(call(rig, depthwise(1)), Code::ok);
+    if (!same_process) rig.make();
+    rig.tuner.answer = [&](const CandidateSet& set) {
+      given = set.candidates.size();
+      return hurried(set);
+    };
+    ASSERT_EQ(call(rig, depthwise(64)), Code::ok);
+    EXPECT_EQ(given, candidates(depthwise(64), rig.device->info(), {}, {}).candidates.size());
+  }
+}
+
 TEST(Reuse, EndlessBatchesGrowNothing) {
   Rig rig;
   rig.tuner.compiles = true;

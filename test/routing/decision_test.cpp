@@ -20,6 +20,8 @@ Decision full() {
   decision.arch_note = "device newer than NVRTC: PTX of compute_121";
   decision.noise_floor = 0.0125;
   decision.baseline_us = 15.25;
+  decision.budget_ms = 250;
+  decision.partial = true;
   decision.candidates = {
       {"dw_flat", "tile=4", "timed", 1.5, 1.25, 2.75, 40, 0, 1024, 0.37},
       {"dw_row8", "rows=2", "wrong: NaN", 0, 0, 0, 64, 8, 0, std::numeric_limits<double>::infinity()}};
@@ -40,6 +42,8 @@ TEST(DecisionJson, RoundTripsEveryField) {
     EXPECT_EQ(back->refusals[0].reason, "groups = 144: depthwise");
     EXPECT_EQ(back->schedule_digest, full().schedule_digest);
     EXPECT_EQ(back->reason, full().reason);
+    EXPECT_EQ(back->budget_ms, 250);
+    EXPECT_TRUE(back->partial);
   }
   EXPECT_EQ(to_json(full()).find('\n'), std::string::npos);
 }
