@@ -1,6 +1,9 @@
 // Every schedule x dtype x layout x the problem table on the host device, against the double reference.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string_view>
+
 #include "schedules/host_runner.hpp"
 #include "support/check.hpp"
 #include "support/full_tests.hpp"
@@ -146,6 +149,30 @@ TEST_F(HostSchedules, ResidualInPlace) {
     job.problem.residual = job.in_place = true;
     job.problem.bias = Bias::f32;
   }
+  run_all(runner, jobs);
+}
+
+// Windows that lie wholly in the padding: every schedule, on both sides of both axes.
+TEST_F(HostSchedules, PadsBeyondTheKernel) {
+  HostRunner& runner = HostSchedules::runner();
+  std::vector<Job> jobs;
+  std::set<std::string_view> seen;
+  for (const char* name : {"dw_k1_pad1", "dw_k1_pads", "dw_pad_beyond", "dw_pad_beyond_s2", "dw_pad_beyond_d2",
+                           "dw_pad_beyond_1x1", "mult3_pad_beyond", "grp4_pad_beyond", "grp2_k1_pad2"}) {
+    for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+      ConvProblem problem = test_problem(name);
+      problem.layout = layout;
+      problem.dtype = DType::f16;
+      problem.bias = Bias::f32;
+      for (const Schedule* schedule : all_schedules()) {
+        if (schedule->can_run(problem, runner.info())) continue;
+        seen.insert(schedule->name);
+        Config config = schedule->configs(problem, runner.info()).back();
+        jobs.push_back({.problem = problem, .schedule = schedule, .config = std::move(config), .seed = test_seed(9)});
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), all_schedules().size());
   run_all(runner, jobs);
 }
 
