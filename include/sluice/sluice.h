@@ -130,7 +130,7 @@ typedef struct sluice_conv2d_args {
   int64_t dilation[2]; /* 1 = dense */
   int32_t activation;
   float alpha, beta; /* clip: the bounds, either may be infinite; leaky_relu: alpha is the slope below 0 */
-  int32_t regular; /* 1: your own convolution can run this call (OPTIONAL); 0: it cannot (REQUIRED) */
+  int32_t regular;   /* 1: your own convolution can run this call (OPTIONAL); 0: it cannot (REQUIRED) */
 } sluice_conv2d_args;
 #define SLUICE_TENSOR_NONE \
   { NULL, SLUICE_F32, 0, NULL, NULL }
