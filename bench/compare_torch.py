@@ -4,7 +4,8 @@
     bench/compare_torch.py --library build/release/libsluice.so --suite configs/suites/peers.json --out rows.jsonl
 
 Contenders: PyTorch eager, cuDNN with every engine tried (aten.cudnn_convolution, benchmark limit 0), PyTorch's own depthwise
-kernel, Sluice's tuned winner, and a device copy of the same bytes. All without bias, accumulating in fp32, TF32 off.
+kernel, Sluice's tuned winner, and a device copy of the same bytes. The rivals run without bias, accumulating in fp32, TF32 off;
+with --bias Sluice adds one all the same, so that a win with bias is one against a rival that does less.
 
 Protocol: CUDA-graph replays that rotate over enough buffer sets to leave L2 (at least 4 x 60 MB, at most 64 sets); contenders
 interleaved; median of the replays. Sluice's output is checked against a float64 convolution first, on poisoned memory.
@@ -36,21 +37,21 @@ def driver_version():
         return ""
 
 
-def expand(suite, batches, dtypes, layouts, seed):
+def expand(suite, batches, dtypes, layouts, seed, bias):
     calls = []
     for item in suite:
         for n in batches or item.get("N", [1, 32]):
             for dtype in dtypes or item.get("dt", ["f16", "f32"]):
                 for layout in layouts:
                     call = {key: item[key] for key in ("c", "h", "w", "k", "groups", "kh", "kw", "stride", "pad", "dil")}
-                    calls.append(dict(call, n=n, dtype=NAMES[dtype], layout=layout))
+                    calls.append(dict(call, n=n, dtype=NAMES[dtype], layout=layout, bias=bias))
     random.Random(seed).shuffle(calls)
     return calls
 
 
 def identity(call):
-    return json.dumps({key: call[key] for key in ("n", "c", "h", "w", "k", "groups", "kh", "kw", "stride", "pad", "dil", "dtype", "layout")},
-                      sort_keys=True)
+    return json.dumps({key: call[key] for key in ("n", "c", "h", "w", "k", "groups", "kh", "kw", "stride", "pad", "dil", "dtype", "layout")}
+                      | {"bias": call.get("bias", 0)}, sort_keys=True)
 
 
 class Bench:
@@ -106,6 +107,8 @@ class Bench:
         x = torch.rand(n, c, h, w, device="cuda").mul_(2).sub_(1).to(dtype).contiguous(memory_format=format_)
         weight = torch.rand(k, c // g, *kernel, device="cuda").mul_(2).sub_(1).to(dtype)
         weight_peer = weight.contiguous(memory_format=format_)
+        bias = torch.rand(k, device="cuda").mul_(2).sub_(1).to(dtype) if call["bias"] else None
+        bias_pointer = None if bias is None else bias.data_ptr()
         conv = torch.nn.functional.conv2d
         want = conv(x, weight_peer, None, stride, pad, dil, g)
         y = torch.full_like(want, float("nan"))
@@ -116,7 +119,7 @@ class Bench:
 
         args, keep = self.context.args(x=x.data_ptr(), w=weight.data_ptr(), y=y.data_ptr(), dtype=call["dtype"], layout=call["layout"], n=n,
                                        c_=c, h=h, w_=w, k=k, groups=g, kernel=kernel, out=tuple(y.shape[2:]), stride=stride, pad=pad,
-                                       dilation=dil)
+                                       dilation=dil, bias=bias_pointer)
         contenders = {}
         try:
             started = time.perf_counter()
@@ -128,13 +131,13 @@ class Bench:
                 result["error"] = "kept"
             else:
                 stream = torch.cuda.current_stream()
-                plan.run(x.data_ptr(), weight.data_ptr(), y.data_ptr(), stream.cuda_stream)
+                plan.run(x.data_ptr(), weight.data_ptr(), y.data_ptr(), stream.cuda_stream, bias_pointer)
                 stream.synchronize()
-                exact = conv(x.double(), weight.double(), None, stride, pad, dil, g)
+                exact = conv(x.double(), weight.double(), None if bias is None else bias.double(), stride, pad, dil, g)
                 result["relative_l2"] = ((y.double() - exact).norm() / exact.norm()).item()
                 del exact
                 contenders["sluice"] = lambda i: plan.run(xs[i].data_ptr(), weight.data_ptr(), ys[i].data_ptr(),
-                                                          torch.cuda.current_stream().cuda_stream)
+                                                          torch.cuda.current_stream().cuda_stream, bias_pointer)
         except sluice_abi.Error as error:
             result["error"] = str(error)[:300]
         contenders["eager"] = lambda i: conv(xs[i], weight_peer, None, stride, pad, dil, g)
@@ -170,6 +173,7 @@ def main():
     parser.add_argument("--batches", type=lambda text: [int(part) for part in text.split(",")])
     parser.add_argument("--dtypes", type=lambda text: text.split(","))
     parser.add_argument("--layouts", type=lambda text: text.split(","), default=["nchw", "nhwc"])
+    parser.add_argument("--bias", action="store_true", help="Sluice adds a bias; the rivals still do not")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--limit", type=int, default=0, help="at most this many calls (0 = all)")
     parser.add_argument("--commit", default="")
@@ -184,7 +188,7 @@ def main():
     bench = Bench(torch, context)
 
     with open(options.suite) as file:
-        calls = expand(json.load(file), options.batches, options.dtypes, options.layouts, options.seed)
+        calls = expand(json.load(file), options.batches, options.dtypes, options.layouts, options.seed, int(options.bias))
     done = set()
     if os.path.exists(options.out):
         with open(options.out) as file:

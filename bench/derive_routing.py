@@ -4,26 +4,29 @@
     bench/derive_routing.py rows.jsonl [more.jsonl ...] --out configs/routing/nvidia-h200.json
 
 A rule is a box in the space of problem features. It is grown from measured calls that were faster than the best peer by at
-least --margin, and never contains a measured call that was not. Inside one class of call (channels a group, multiplier, kernel,
-stride, dilation, dtype, layout) a box spans neighbouring output counts; classes that differ in one feature are then joined as
-long as the joined box still holds no loser. Everything outside the boxes is kept.
+least --margin, and never contains a measured call that was not (one that failed or was inaccurate counts as lost). Inside one class
+of call (channels a group, multiplier, kernel, stride, dilation, bias, dtype, layout) a box spans neighbouring output counts; classes
+that differ in one feature are then joined as long as the joined box holds no loser and no value that was not measured. Everything
+outside the boxes is kept, and so is what no row has: activations, a residual, narrow alignment, weights in ohwi.
 """
 import argparse
 import json
 import math
 import statistics
 
-EXACT = ("cpg", "multiplier", "r", "s", "stride", "dilation")  # ranges that start as one value
-SPANS = ("n", "plane", "outputs")                              # ranges that start as a span of measured calls
-NAMES = ("dtype", "layout")                                    # sets
+EXACT = ("cpg", "multiplier", "r", "s", "stride", "dilation", "bias")  # one value, or neighbours that were all measured
+SPANS = ("n", "p", "q", "outputs")                                     # the span between measured calls
+NAMES = ("dtype", "layout")                                            # sets
+
+ACCURATE = {"f32": 1e-5, "f16": 1e-3, "bf16": 8e-3}  # relative L2 against float64; the output's rounding alone is 2e-4 and 1.7e-3
 
 
 def features(row):
     p = (row["h"] + 2 * row["pad"][0] - (row["dil"][0] * (row["kh"] - 1) + 1)) // row["stride"][0] + 1
     q = (row["w"] + 2 * row["pad"][1] - (row["dil"][1] * (row["kw"] - 1) + 1)) // row["stride"][1] + 1
     return {"cpg": row["c"] // row["groups"], "multiplier": row["k"] // row["groups"], "r": row["kh"], "s": row["kw"],
-            "stride": max(row["stride"]), "dilation": max(row["dil"]), "n": row["n"], "plane": p * q,
-            "outputs": row["n"] * row["k"] * p * q, "dtype": row["dtype"], "layout": row["layout"]}
+            "stride": max(row["stride"]), "dilation": max(row["dil"]), "bias": row.get("bias", 0), "n": row["n"],
+            "p": p, "q": q, "outputs": row["n"] * row["k"] * p * q, "dtype": row["dtype"], "layout": row["layout"]}
 
 
 class Box:
@@ -43,6 +46,10 @@ class Box:
 
     def joined(self, other):
         return Box(self.points + other.points)
+
+    def gapless(self):
+        """Between 3x3 and 7x7 nobody measured 5x5, and 3 channels a group load otherwise than 2 or 4."""
+        return all({p[f] for p in self.points} >= set(range(low, high + 1)) for f, (low, high) in self.ranges.items() if f in EXACT)
 
 
 def derive(points, margin, min_cases):
@@ -69,7 +76,7 @@ def derive(points, margin, min_cases):
         pairs.sort(key=lambda ij: len(boxes[ij[0]].points) + len(boxes[ij[1]].points), reverse=True)
         for i, j in pairs:
             union = boxes[i].joined(boxes[j])
-            if clean(union):
+            if union.gapless() and clean(union):
                 boxes = [box for n, box in enumerate(boxes) if n not in (i, j)] + [union]
                 changed = True
                 break
@@ -81,6 +88,8 @@ def name(box):
     low_high = lambda f: "-".join(str(v) for v in sorted(set(box.ranges[f])))
     cpg, mult = box.ranges["cpg"], box.ranges["multiplier"]
     kind = "dw" if cpg == (1, 1) and mult == (1, 1) else ("dw-mult" + low_high("multiplier") if cpg == (1, 1) else "grp" + low_high("cpg"))
+    if box.ranges["bias"] != (0, 1):
+        kind += "-bias" if box.ranges["bias"] == (1, 1) else "-nobias"
     parts = [kind, low_high("r") + "x" + low_high("s")]
     if box.ranges["stride"] != (1, 1):
         parts.append("s" + low_high("stride"))
@@ -114,8 +123,9 @@ def main():
             for row in map(json.loads, file):
                 if "gpu" in row:
                     header = row
-                elif "speedup" in row and math.isfinite(row.get("relative_l2", math.nan)):
-                    points.append(dict(features(row), speedup=row["speedup"]))
+                else:
+                    right = row.get("relative_l2", math.inf) < ACCURATE[row["dtype"]]  # NaN is not
+                    points.append(dict(features(row), speedup=row.get("speedup", 0.0) if right else 0.0))
     if not points:
         parser.error("no row has a speed-up: nothing to derive from")
     cudnn = header["cudnn"]
@@ -126,12 +136,14 @@ def main():
     table = {"schema": 1, "device": {"name": header["gpu"], "capability": header["capability"]},
              "note": f"Made by bench/derive_routing.py from {len(points)} measured calls, margin {options.margin:.0%}. "
                      "A call outside every rule is kept.",
-             "measured": {"align": {"min": 16}}, "rules": [rule(box, baseline, versions, used) for box in boxes]}
+             "measured": {"align": {"min": 16}, "residual": {"max": 0}, "activation": ["none"], "weight_layout": ["oihw"]}, "rules": [rule(box, baseline, versions, used) for box in boxes]}
     with open(options.out, "w") as file:
         json.dump(table, file, indent=2)
         file.write("\n")
     taken = sum(len(box.points) for box in boxes)
     lost = [p for p in points if p["speedup"] < 1]
+    if not boxes:
+        parser.error("no call was faster: the table would keep everything")
     print(f"{len(points)} calls: {taken} taken by {len(boxes)} rules, {len(points) - taken} kept ({len(lost)} were slower than a peer)")
     geomean = lambda values: math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
     print(f"geometric mean of the speed-up over the best peer: taken {geomean([p['speedup'] for b in boxes for p in b.points]):.2f}")

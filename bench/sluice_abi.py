@@ -83,7 +83,7 @@ class Context:
         return status
 
     def args(self, *, x, w, y, dtype, layout, n, c_, h, w_, k, groups, kernel, out, stride, pad, dilation, weight_layout="oihw",
-             regular=True):
+             regular=True, bias=None):
         """(Conv2dArgs, things to keep alive). Pointers as integers or None; sizes in logical order; pad is (top, left)."""
         keep = []
         args = Conv2dArgs()
@@ -91,6 +91,8 @@ class Context:
         args.x = _tensor(x, dtype, (n, c_, h, w_), keep)
         args.w = _tensor(w, dtype, (k, c_ // groups, *kernel), keep)
         args.y = _tensor(y, dtype, (n, k, *out), keep)
+        if bias is not None:
+            args.bias = _tensor(bias, dtype, (k,), keep)
         args.layout, args.weight_layout = LAYOUT[layout], WEIGHT_LAYOUT[weight_layout]
         args.groups = groups
         args.stride, args.dilation = (c.c_int64 * 2)(*stride), (c.c_int64 * 2)(*dilation)
