@@ -41,7 +41,8 @@ constexpr std::array<Attribute, 9> attributes = {{
     {"act", "none, relu, clip, silu, hard_swish, gelu_erf, gelu_tanh or leaky_relu",
      [](ConvProblem& p, std::string_view v) { return set(p.activation, parse_activation(v)); }},
     {"alpha", "a number, as in alpha=0.1", [](ConvProblem& p, std::string_view v) { return set_number(p.alpha, v); }},
-    {"beta", "a number, as in beta=6 or beta=inf", [](ConvProblem& p, std::string_view v) { return set_number(p.beta, v); }},
+    {"beta", "a number, as in beta=6 or beta=inf",
+     [](ConvProblem& p, std::string_view v) { return set_number(p.beta, v); }},
     {"z", "0 or 1",
      [](ConvProblem& p, std::string_view v) {
        p.residual = v == "1";

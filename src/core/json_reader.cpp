@@ -194,7 +194,7 @@ T JsonFields::get(std::string_view key, const std::optional<T>& fallback, Read r
 }
 
 std::string JsonFields::text(std::string_view key, std::optional<std::string> fallback) {
-  return get<std::string>(key, fallback, [](const JsonView& v) { return v.text(); });
+  return get<std::string>(key, std::move(fallback), [](const JsonView& v) { return v.text(); });
 }
 
 bool JsonFields::boolean(std::string_view key, std::optional<bool> fallback) {
@@ -228,7 +228,7 @@ int JsonFields::count(std::string_view key, std::optional<int> fallback) {
 }
 
 std::vector<std::string> JsonFields::texts(std::string_view key, std::optional<std::vector<std::string>> fallback) {
-  return get<std::vector<std::string>>(key, fallback, [](const JsonView& v) { return v.texts(); });
+  return get<std::vector<std::string>>(key, std::move(fallback), [](const JsonView& v) { return v.texts(); });
 }
 
 Status JsonFields::finish_tolerant() const {

@@ -154,10 +154,10 @@ Result<Decision> Dispatcher::Impl::explain(const ConvProblem& problem, Regular r
     SL_ASSIGN(Answer result, answer(problem, regular, {}));
     return std::move(result.record);
   }
-  return dry_record(regular, std::move(triage));
+  return dry_record(regular, triage);
 }
 
-Decision Dispatcher::Impl::dry_record(Regular regular, Triage triage) {
+Decision Dispatcher::Impl::dry_record(Regular regular, const Triage& triage) {
   Decision record;
   if (const WinnerPtr winner = winners.find(triage.key)) {
     record = joined(triage.record, *winner);

@@ -84,7 +84,7 @@ Status Dispatcher::Impl::launch(const Kernel& kernel, const Geometry& geometry, 
   return status;
 }
 
-Code Dispatcher::Impl::launch_failed(const ConvProblem& problem, Regular regular, Error failure, Error& error) {
+Code Dispatcher::Impl::launch_failed(const ConvProblem& problem, Regular regular, const Error& failure, Error& error) {
   const std::string call = signature(problem, device->info());
   if (regular == Regular::no) {
     error = {failure.code, "REQUIRED call " + call + " failed to launch: " + failure.message};
@@ -119,7 +119,7 @@ Code Dispatcher::Impl::slow(const ConvProblem& problem, const Tensors& tensors, 
   }
   if (Status status = launch(*found->entry.kernel, found->entry.geometry, found->entry.params, tensors, stream);
       !status.ok()) {
-    return launch_failed(problem, regular, std::move(status).error(), error);
+    return launch_failed(problem, regular, status.error(), error);
   }
   return Code::ok;
 }
@@ -137,7 +137,7 @@ Code Dispatcher::conv2d(const ConvProblem& problem, const Tensors& tensors, Stre
         }
         Status status = impl_->launch(*entry.kernel, entry.geometry, entry.params, tensors, stream);
         if (status.ok()) return Code::ok;
-        return impl_->launch_failed(problem, regular, std::move(status).error(), error);
+        return impl_->launch_failed(problem, regular, status.error(), error);
       }
       impl_->counters.plan_misses.fetch_add(1, std::memory_order_relaxed);
     }

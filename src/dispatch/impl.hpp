@@ -37,7 +37,7 @@ struct Dispatcher::Impl {
   // ---- answer.cpp: the slow path; may throw bad_alloc ----
   Result<Answer> answer(const ConvProblem&, Regular, Caller);
   Result<Decision> explain(const ConvProblem&, Regular, bool dry);
-  Decision dry_record(Regular, Triage);  ///< of a call that is taken
+  Decision dry_record(Regular, const Triage&);  ///< of a call that is taken
   Result<Answer> take(const ConvProblem&, Regular, const Triage&);
   Result<Answer> take_known(const ConvProblem&, Regular, const Triage&);
   Result<Answer> served(const ConvProblem&, const Triage&, const WinnerPtr&);
@@ -57,7 +57,7 @@ struct Dispatcher::Impl {
   /// Fills in the pointers and launches; `params` is the caller's own copy.
   Status launch(const Kernel&, const Geometry&, SlParams& params, const Tensors&, Stream) noexcept;
   Code slow(const ConvProblem&, const Tensors&, Stream, Regular, Error&);
-  Code launch_failed(const ConvProblem&, Regular, Error failure, Error& error);
+  Code launch_failed(const ConvProblem&, Regular, const Error& failure, Error& error);
 
   std::shared_ptr<Device> device;
   std::shared_ptr<BinaryCache> binaries;

@@ -20,7 +20,7 @@ std::string loader_error(const std::string& fallback) {
 std::string open_builtins(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string path = entry->path().string();
+    std::string path = entry->path().string();
     if (entry->path().filename().string().starts_with("libnvrtc-builtins.so.") &&
         dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr)
       return path;
