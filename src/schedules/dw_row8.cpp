@@ -20,7 +20,11 @@ std::int64_t registers_of(const ConvProblem& p, std::int64_t vec, std::int64_t c
   const std::int64_t loads = nhwc ? span : ceil_div(span, vec);
   const std::int64_t words = loads * std::max<std::int64_t>(1, vec * bytes / 4);
   const std::int64_t addresses = loads * (p.needs_64bit_offsets() ? 4 : 2);
-  return p.taps() * channels + slots * cols * channels + span * channels + 2 * words + addresses + 40;
+  const std::int64_t sums = slots * cols * channels;
+  // Beyond 96 sums the shift between slots keeps copies: 7x1 with 2 channels x 8 columns (112) spilled at 255
+  // registers.
+  const std::int64_t copies = std::max<std::int64_t>(0, sums - 96);
+  return p.taps() * channels + sums + copies + span * channels + 2 * words + addresses + 40;
 }
 constexpr std::int64_t register_budget = 225;
 
