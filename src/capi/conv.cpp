@@ -24,6 +24,14 @@ Result<const sluice_conv2d_args*> known_args(const sluice_conv2d_args* args, slu
   return static_cast<const sluice_conv2d_args*>(&storage);
 }
 
+/// Reads the caller's struct into `call`, which may point into `storage` afterwards.
+Code read_given(const sluice_conv2d_args* given, Data data, sluice_conv2d_args& storage, Call& call, Error& error) {
+  Result<const sluice_conv2d_args*> args = known_args(given, storage);
+  if (args.ok()) return read_call(**args, data, call, error);
+  error = std::move(args).error();
+  return error.code;
+}
+
 /// The answer to a call with a strided view, which no schedule reads.
 sluice_status strided(sluice_context& context, const Call& call) {
   if (Status status = validate(call.problem); !status.ok()) return report(std::move(status).error());
@@ -38,11 +46,9 @@ sluice_status strided(sluice_context& context, const Call& call) {
 sluice_status conv2d(sluice_context* context, const sluice_conv2d_args* given, void* stream) {
   if (context == nullptr) return invalid("context = NULL, must be a context");
   sluice_conv2d_args storage;
-  Result<const sluice_conv2d_args*> args = known_args(given, storage);
-  if (!args.ok()) return report(std::move(args).error());
   Call call;
   Error error;
-  if (read_call(**args, Data::needed, call, error) != Code::ok) return report(std::move(error));
+  if (read_given(given, Data::needed, storage, call, error) != Code::ok) return report(std::move(error));
   if (call.strided != nullptr) return strided(*context, call);
   const Code code = context->dispatcher->conv2d(call.problem, call.tensors, stream, call.regular, error);
   if (code == Code::ok) return SLUICE_OK;
@@ -56,11 +62,9 @@ sluice_status prepare(sluice_context* context, const sluice_conv2d_args* given, 
   *plan = nullptr;
   if (context == nullptr) return invalid("context = NULL, must be a context");
   sluice_conv2d_args storage;
-  Result<const sluice_conv2d_args*> args = known_args(given, storage);
-  if (!args.ok()) return report(std::move(args).error());
   Call call;
   Error error;
-  if (read_call(**args, Data::optional, call, error) != Code::ok) return report(std::move(error));
+  if (read_given(given, Data::optional, storage, call, error) != Code::ok) return report(std::move(error));
   if (call.strided != nullptr) return strided(*context, call);
   auto prepared = context->dispatcher->prepare(call.problem, stream, call.regular);
   if (!prepared.ok()) return report(std::move(prepared).error());
@@ -116,11 +120,9 @@ sluice_status explain(sluice_context* context, const sluice_conv2d_args* given, 
   *json = nullptr;
   if (context == nullptr) return invalid("context = NULL, must be a context");
   sluice_conv2d_args storage;
-  Result<const sluice_conv2d_args*> args = known_args(given, storage);
-  if (!args.ok()) return report(std::move(args).error());
   Call call;
   Error error;
-  if (read_call(**args, Data::optional, call, error) != Code::ok) return report(std::move(error));
+  if (read_given(given, Data::optional, storage, call, error) != Code::ok) return report(std::move(error));
   if (call.strided != nullptr) {
     if (Status status = validate(call.problem); !status.ok()) return report(std::move(status).error());
     return hand_out(to_json(strided_record(*context, call)), json);
