@@ -132,6 +132,8 @@ def main():
     baseline = f"fastest of cuDNN {cudnn // 10000}.{cudnn // 100 % 100} (every engine), PyTorch {header['torch']} eager and native"
     versions = f"sluice {header['sluice']} at {header['commit'] or 'an unknown commit'}" + (f", driver {header['driver']}" if header.get("driver") else "")
     boxes = derive(points, options.margin, options.min_cases)
+    if not boxes:
+        parser.error("no call was faster: the table would keep everything")
     used = {}
     table = {"schema": 1, "device": {"name": header["gpu"], "capability": header["capability"]},
              "note": f"Made by bench/derive_routing.py from {len(points)} measured calls, margin {options.margin:.0%}. "
@@ -142,8 +144,6 @@ def main():
         file.write("\n")
     taken = sum(len(box.points) for box in boxes)
     lost = [p for p in points if p["speedup"] < 1]
-    if not boxes:
-        parser.error("no call was faster: the table would keep everything")
     print(f"{len(points)} calls: {taken} taken by {len(boxes)} rules, {len(points) - taken} kept ({len(lost)} were slower than a peer)")
     geomean = lambda values: math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
     print(f"geometric mean of the speed-up over the best peer: taken {geomean([p['speedup'] for b in boxes for p in b.points]):.2f}")
