@@ -12,6 +12,21 @@
 //   shuffle_down shuffle_xor ballot warp_sync
 //                                  all 32 lanes of a warp (those that returned excepted). The value of a lane that has
 //                                  returned is undefined: NaN on the host
+//   shuffle_up shuffle             of 32-bit words, the second from any lane
+//   mma_k16<DTYPE>(d, a, b0, b1)   d (16 x 8, fp32) += a (16 x 16) b (16 x 8) by the warp's matrix unit; mma_k8<DTYPE>
+//                                  the same over 8. With g = lane / 4, t = lane % 4, a lane holds
+//                                  a: rows g, g + 8 (words 0 and 1) of columns 2t, 2t+1; words 2 and 3 the same of
+//                                     columns 2t+8, 2t+9;  b0: rows 2t, 2t+1 of column g; b1: rows 2t+8, 2t+9;
+//                                  d: row g, columns 2t, 2t+1, then row g + 8. All 32 lanes must take part
+//   load_matrix<N, TRANS>(r, row)  N (1, 2, 4) matrices of 8 rows of 8 16-bit elements from shared memory; lane i names
+//                                  row i % 8 of matrix i / 8, 16-byte aligned (lanes beyond 8 N: any valid row). Lane
+//                                  gets columns 2t, 2t+1 of row g; TRANS: rows 2t, 2t+1 of column g. All 32 lanes
+//   copy_async<BYTES>(to, from, present)
+//                                  4, 8 or 16 bytes from global to shared memory, zeros where not present (from must be
+//                                  a valid address even then). Visible to the thread after copy_async_wait<LEFT>(),
+//                                  which waits until at most LEFT groups closed by copy_async_commit() are on their
+//                                  way. On the host the copy happens at once: a missing wait shows on a GPU only
+//   permute_bytes(a, b, selector)  byte i of the result is byte (selector >> 4 i) & 7 of b:a
 //   load_readonly(const V* p)      a 1, 2, 4, 8 or 16-byte V through the read-only path; p aligned to sizeof(V), memory
 //                                  that nobody writes during the kernel
 //   fma expf tanhf erff            fp32, at most 2 ulp; fma rounds once
@@ -55,7 +70,81 @@ SL_DEVICE float shuffle_down(float v, int delta) {
   return __shfl_down_sync(0xffffffffu, v, static_cast<unsigned>(delta));
 }
 SL_DEVICE float shuffle_xor(float v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
+SL_DEVICE unsigned shuffle(unsigned v, int lane) { return __shfl_sync(0xffffffffu, v, lane); }
+SL_DEVICE unsigned shuffle_up(unsigned v, int delta) {
+  return __shfl_up_sync(0xffffffffu, v, static_cast<unsigned>(delta));
+}
 SL_DEVICE unsigned ballot(bool predicate) { return __ballot_sync(0xffffffffu, predicate); }
+
+namespace detail {
+SL_DEVICE unsigned shared_address(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
+}  // namespace detail
+
+template <int DTYPE>  // kF16 = 1, else bf16
+SL_DEVICE void mma_k16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  if constexpr (DTYPE == 1) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  } else {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+}
+template <int DTYPE>
+SL_DEVICE void mma_k8(float (&d)[4], const unsigned (&a)[2], unsigned b0) {
+  if constexpr (DTYPE == 1) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(b0));
+  } else {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(b0));
+  }
+}
+
+// Volatile, so that no such load moves across a barrier; ptxas still schedules them freely between barriers.
+template <int N, bool TRANS = false>
+SL_DEVICE void load_matrix(unsigned (&r)[N], const void* row) {
+  const unsigned at = detail::shared_address(row);
+  if constexpr (N == 1 && !TRANS) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(at));
+  } else if constexpr (N == 1) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(at));
+  } else if constexpr (N == 2 && !TRANS) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(at));
+  } else if constexpr (N == 2) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(at));
+  } else if constexpr (!TRANS) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at));
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at));
+  }
+}
+
+template <int BYTES>
+SL_DEVICE void copy_async(void* to, const void* from, bool present = true) {
+  const unsigned at = detail::shared_address(to);
+  const int read = present ? BYTES : 0;
+  if constexpr (BYTES == 16) {  // past the L1 cache
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(read) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(BYTES), "r"(read)
+                 : "memory");
+  }
+}
+SL_DEVICE void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int LEFT>
+SL_DEVICE void copy_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+SL_DEVICE unsigned permute_bytes(unsigned a, unsigned b, unsigned selector) { return __byte_perm(a, b, selector); }
 
 namespace detail {
 template <int Bytes>

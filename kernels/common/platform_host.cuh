@@ -73,13 +73,154 @@ inline float shuffle_xor(float v, int mask) {
 }
 inline unsigned ballot(bool predicate) { return detail::collective(SL_HOST_BALLOT, predicate ? 1U : 0U, 0); }
 
+namespace detail {
+
+/// Runs ACT(lanes) once for the warp; lanes[i] is the T that lane i brought.
+template <class T, void (*ACT)(T* const (&lanes)[32])>
+void act(void* const* lanes) {
+  T* typed[32];
+  for (int i = 0; i < 32; ++i) typed[i] = static_cast<T*>(lanes[i]);
+  ACT(typed);
+}
+template <class T, void (*ACT)(T* const (&lanes)[32])>
+void together(T& mine) {
+  SlHostThread* const self = current;
+  self->ops->together(self, &act<T, ACT>, &mine);
+  current = self;
+}
+
+inline void check_alignment(const void* p, int bytes) {
+  if (__builtin_expect(reinterpret_cast<__UINTPTR_TYPE__>(p) % static_cast<unsigned>(bytes) != 0, 0)) {
+    SlHostThread* const self = current;
+    self->ops->misaligned(self, p, bytes);
+  }
+}
+
+struct Shuffle {
+  unsigned value, result;
+  int source;
+};
+inline void shuffle(Shuffle* const (&lanes)[32]) {
+  for (Shuffle* lane : lanes) lane->result = lanes[lane->source & 31]->value;
+}
+
+/// The row of a matrix that this lane names, and what it gets.
+template <int N>
+struct MatrixLoad {
+  const unsigned char* row;
+  unsigned word[N];
+};
+template <int N, bool TRANS>
+void load_matrix(MatrixLoad<N>* const (&lanes)[32]) {
+  for (int lane = 0; lane < 32; ++lane) {
+    const int g = lane / 4, t = lane % 4;
+    for (int m = 0; m < N; ++m) {
+      unsigned short low, high;
+      if constexpr (TRANS) {
+        __builtin_memcpy(&low, lanes[8 * m + 2 * t]->row + 2 * g, 2);
+        __builtin_memcpy(&high, lanes[8 * m + 2 * t + 1]->row + 2 * g, 2);
+      } else {
+        __builtin_memcpy(&low, lanes[8 * m + g]->row + 4 * t, 2);
+        __builtin_memcpy(&high, lanes[8 * m + g]->row + 4 * t + 2, 2);
+      }
+      lanes[lane]->word[m] = low | (static_cast<unsigned>(high) << 16);
+    }
+  }
+}
+
+/// K = 8 * HALVES.
+template <int HALVES>
+struct Mma {
+  unsigned a[2 * HALVES], b[HALVES];
+  float d[4];
+};
+template <int DTYPE>
+float widen(unsigned word, int half);
+template <int DTYPE, int HALVES>
+void mma(Mma<HALVES>* const (&lanes)[32]) {
+  float a[16][8 * HALVES], b[8 * HALVES][8];
+  for (int lane = 0; lane < 32; ++lane) {
+    const int g = lane / 4, t = lane % 4;
+    for (int half = 0; half < HALVES; ++half) {
+      for (int i = 0; i < 2; ++i) {
+        const int k = 8 * half + 2 * t + i;
+        a[g][k] = widen<DTYPE>(lanes[lane]->a[2 * half], i);
+        a[g + 8][k] = widen<DTYPE>(lanes[lane]->a[2 * half + 1], i);
+        b[k][g] = widen<DTYPE>(lanes[lane]->b[half], i);
+      }
+    }
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int i = 0; i < 4; ++i) {
+      const int row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
+      double sum = static_cast<double>(lanes[lane]->d[i]);
+      for (int k = 0; k < 8 * HALVES; ++k) sum += static_cast<double>(a[row][k]) * static_cast<double>(b[k][column]);
+      lanes[lane]->d[i] = static_cast<float>(sum);
+    }
+  }
+}
+
+}  // namespace detail
+
+inline unsigned shuffle(unsigned v, int lane) {
+  detail::Shuffle mine = {v, 0, lane};
+  detail::together<detail::Shuffle, detail::shuffle>(mine);
+  return mine.result;
+}
+inline unsigned shuffle_up(unsigned v, int delta) {
+  const int lane = detail::current->thread_id % 32;
+  return shuffle(v, lane < delta ? lane : lane - delta);
+}
+
+template <int DTYPE>
+inline void mma_k16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  detail::Mma<2> mine = {{a[0], a[1], a[2], a[3]}, {b0, b1}, {d[0], d[1], d[2], d[3]}};
+  detail::together<detail::Mma<2>, detail::mma<DTYPE, 2>>(mine);
+  for (int i = 0; i < 4; ++i) d[i] = mine.d[i];
+}
+template <int DTYPE>
+inline void mma_k8(float (&d)[4], const unsigned (&a)[2], unsigned b0) {
+  detail::Mma<1> mine = {{a[0], a[1]}, {b0}, {d[0], d[1], d[2], d[3]}};
+  detail::together<detail::Mma<1>, detail::mma<DTYPE, 1>>(mine);
+  for (int i = 0; i < 4; ++i) d[i] = mine.d[i];
+}
+
+template <int N, bool TRANS = false>
+inline void load_matrix(unsigned (&r)[N], const void* row) {
+  if (detail::current->thread_id % 32 < 8 * N) detail::check_alignment(row, 16);
+  detail::MatrixLoad<N> mine = {static_cast<const unsigned char*>(row), {}};
+  detail::together<detail::MatrixLoad<N>, detail::load_matrix<N, TRANS>>(mine);
+  for (int i = 0; i < N; ++i) r[i] = mine.word[i];
+}
+
+template <int BYTES>
+inline void copy_async(void* to, const void* from, bool present = true) {
+  detail::check_alignment(to, BYTES);
+  detail::check_alignment(from, BYTES);
+  if (present) {
+    __builtin_memcpy(to, from, BYTES);
+  } else {
+    __builtin_memset(to, 0, BYTES);
+  }
+}
+inline void copy_async_commit() {}
+template <int LEFT>
+inline void copy_async_wait() {}
+
+inline unsigned permute_bytes(unsigned a, unsigned b, unsigned selector) {
+  const unsigned long long both = (static_cast<unsigned long long>(b) << 32) | a;
+  unsigned result = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned byte = (selector >> (4 * i)) & 7U;
+    result |= static_cast<unsigned>((both >> (8 * byte)) & 0xffU) << (8 * i);
+  }
+  return result;
+}
+
 template <class V>
 inline V load_readonly(const V* p) {
   static_assert(sizeof(V) == 1 || sizeof(V) == 2 || sizeof(V) == 4 || sizeof(V) == 8 || sizeof(V) == 16);
-  if (__builtin_expect(reinterpret_cast<__UINTPTR_TYPE__>(p) % sizeof(V) != 0, 0)) {
-    SlHostThread* const self = detail::current;
-    self->ops->misaligned(self, p, static_cast<int>(sizeof(V)));
-  }
+  detail::check_alignment(p, static_cast<int>(sizeof(V)));
   V value;
   __builtin_memcpy(&value, p, sizeof(V));
   return value;
@@ -130,6 +271,14 @@ inline unsigned short float_to_bfloat_bits(float x) {
   if ((bits & 0x7fffffffU) > 0x7f800000U) return 0x7fffU;  // NaN, as cvt.rn.bf16.f32 gives it
   return static_cast<unsigned short>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
+
+namespace detail {
+template <int DTYPE>
+float widen(unsigned word, int half) {
+  const auto bits = static_cast<unsigned short>(word >> (16 * half));
+  return DTYPE == 1 ? half_bits_to_float(bits) : bfloat_bits_to_float(bits);
+}
+}  // namespace detail
 
 inline unsigned floats_to_half2_bits(float lo, float hi) {
   return float_to_half_bits(lo) | (static_cast<unsigned>(float_to_half_bits(hi)) << 16);

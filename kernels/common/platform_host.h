@@ -4,7 +4,7 @@
 #define SLUICE_KERNELS_PLATFORM_HOST_H
 
 // Raised whenever anything below changes; a shared object exports its own as `sluice_host_abi`.
-#define SLUICE_HOST_ABI 1
+#define SLUICE_HOST_ABI 2
 
 struct SlHostThread;
 
@@ -15,7 +15,8 @@ enum SlHostCollective {
   SL_HOST_SHUFFLE_DOWN = 2,
   SL_HOST_SHUFFLE_XOR = 3,
   SL_HOST_BALLOT = 4,
-  SL_HOST_COLLECTIVES = 5
+  SL_HOST_TOGETHER = 5,
+  SL_HOST_COLLECTIVES = 6
 };
 
 // One shared array's site; its address identifies it.
@@ -28,6 +29,9 @@ struct SlHostArray {
 struct SlHostOps {
   // Blocks until the others have arrived; returns the shuffled bits or the ballot. `operand` is delta or mask.
   unsigned (*collective)(SlHostThread*, int kind, unsigned value, int operand);
+  // Blocks until all 32 lanes have arrived; then `act` runs once, with what every lane brought (`mine`), and leaves
+  // its results there. A lane that has returned is an error of the launch. act must not wait for anything.
+  void (*together)(SlHostThread*, void (*act)(void* const* lanes), void* mine);
   // The block's copy of a shared array; null = the dynamic shared memory.
   void* (*shared)(SlHostThread*, const SlHostArray*);
   // A load whose address is not a multiple of its size: a fault on the GPU, an error of the launch here.

@@ -10,8 +10,8 @@ namespace {
 constexpr std::size_t lanes = 32;
 constexpr unsigned undefined_value = 0xffffffffU;  // NaN: what a shuffle reads from a lane that has returned
 
-constexpr const char* collective_names[SL_HOST_COLLECTIVES] = {"barrier()", "warp_sync()", "shuffle_down()",
-                                                               "shuffle_xor()", "ballot()"};
+constexpr const char* collective_names[SL_HOST_COLLECTIVES] = {
+    "barrier()", "warp_sync()", "shuffle_down()", "shuffle_xor()", "ballot()", "a matrix instruction or shuffle()"};
 
 }  // namespace
 
@@ -23,6 +23,8 @@ struct BlockRunner::Thread : SlHostThread {
   int kind = 0;  // of what it waits at
   unsigned value = 0, result = 0;
   int operand = 0;
+  void (*act)(void* const*) = nullptr;  // of together()
+  void* brought = nullptr;
 };
 
 struct BlockRunner::Warp {
@@ -30,7 +32,8 @@ struct BlockRunner::Warp {
   std::array<std::size_t, SL_HOST_COLLECTIVES> waiting{};  // by kind
 };
 
-const SlHostOps BlockRunner::ops = {&BlockRunner::collective, &BlockRunner::shared, &BlockRunner::misaligned};
+const SlHostOps BlockRunner::ops = {&BlockRunner::collective, &BlockRunner::together, &BlockRunner::shared,
+                                    &BlockRunner::misaligned};
 
 BlockRunner::BlockRunner() = default;
 BlockRunner::~BlockRunner() = default;
@@ -46,6 +49,13 @@ unsigned BlockRunner::collective(SlHostThread* base, int kind, unsigned value, i
   thread.runner->arrive(thread);
   thread.fiber->suspend();
   return thread.result;
+}
+
+void BlockRunner::together(SlHostThread* base, void (*act)(void* const*), void* mine) {
+  Thread& thread = *static_cast<Thread*>(base);
+  thread.act = act;
+  thread.brought = mine;
+  collective(base, SL_HOST_TOGETHER, 0, 0);
 }
 
 void* BlockRunner::shared(SlHostThread* base, const SlHostArray* site) {
@@ -126,6 +136,10 @@ void BlockRunner::release_warp(Warp& warp, std::size_t first_lane, int kind) {
   const std::span<Thread> warp_threads = std::span(threads_).subspan(first_lane, std::min(lanes, count_ - first_lane));
   const auto takes_part = [kind](const Thread& t) { return t.state == Thread::State::waiting && t.kind == kind; };
 
+  if (kind == SL_HOST_TOGETHER) {
+    act_together(warp_threads);
+    return;
+  }
   unsigned votes = 0;
   if (kind == SL_HOST_BALLOT)
     for (std::size_t lane = 0; lane < warp_threads.size(); ++lane)
@@ -143,6 +157,26 @@ void BlockRunner::release_warp(Warp& warp, std::size_t first_lane, int kind) {
   }
   for (Thread& thread : warp_threads)
     if (takes_part(thread)) wake(thread);
+}
+
+void BlockRunner::act_together(std::span<Thread> warp) {
+  std::array<void*, lanes> brought{};
+  std::size_t taking_part = 0;
+  for (Thread& thread : warp) {
+    const bool here = thread.state == Thread::State::waiting && thread.kind == SL_HOST_TOGETHER;
+    if (here && thread.act == warp.front().act) brought[taking_part++] = thread.brought;
+  }
+  if (taking_part == lanes) {
+    warp.front().act(brought.data());
+    for (Thread& thread : warp) wake(thread);
+    return;
+  }
+  fail(Code::device, "threads " + std::to_string(warp.front().thread_id) + "-" + std::to_string(warp.back().thread_id) +
+                         ": " + std::to_string(taking_part) +
+                         " of 32 lanes reach the same matrix instruction or shuffle(), which takes all of them");
+  for (Thread& thread : warp) {  // for good: what they brought was not answered
+    if (thread.state == Thread::State::waiting && thread.kind == SL_HOST_TOGETHER) thread.state = Thread::State::halted;
+  }
 }
 
 void BlockRunner::wake(Thread& thread) {

@@ -45,6 +45,7 @@ class BlockRunner {
   struct Thread;
   struct Warp;
   static unsigned collective(SlHostThread*, int kind, unsigned value, int operand);
+  static void together(SlHostThread*, void (*act)(void* const* lanes), void* mine);
   static void* shared(SlHostThread*, const SlHostArray*);
   static void misaligned(SlHostThread*, const void* address, int bytes);
   static void fiber_body(Fiber&, void* runner);
@@ -58,6 +59,7 @@ class BlockRunner {
   void arrive(Thread&);
   void release_barrier();
   void release_warp(Warp&, std::size_t first_lane, int kind);
+  void act_together(std::span<Thread> warp);
   void wake(Thread&);
   std::uint64_t random(std::uint64_t bound);
   void fail(Code, std::string what);

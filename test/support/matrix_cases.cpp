@@ -1,0 +1,94 @@
+#include "support/matrix_cases.hpp"
+
+#include <bit>
+#include <cstring>
+
+#include "reference/reference.hpp"
+
+namespace sl::test {
+namespace {
+
+std::vector<std::byte> bytes_of(const void* from, std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  std::memcpy(bytes.data(), from, count);
+  return bytes;
+}
+
+MatrixCase mma_case(DType dtype, std::size_t k) {
+  std::vector<double> a(16 * k), b(k * 8);
+  std::uint32_t state = 12345;
+  const auto draw = [&state] {
+    state = state * 1664525U + 1013904223U;
+    return static_cast<double>(state >> 28) - 7.0;
+  };
+  for (double& v : a) v = draw();
+  for (double& v : b) v = draw();
+  std::vector<std::byte> x((a.size() + b.size()) * 2);
+  for (std::size_t i = 0; i < a.size(); ++i) store_element(dtype, x.data(), static_cast<std::int64_t>(i), a[i]);
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    store_element(dtype, x.data(), static_cast<std::int64_t>(a.size() + i), b[i]);
+  }
+  std::vector<std::uint32_t> want;
+  for (std::size_t row = 0; row < 16; ++row) {
+    for (std::size_t column = 0; column < 8; ++column) {
+      double sum = 1.0;
+      for (std::size_t i = 0; i < k; ++i) sum += a[row * k + i] * b[i * 8 + column];
+      want.push_back(std::bit_cast<std::uint32_t>(static_cast<float>(sum)));
+    }
+  }
+  return {"mma", {{"DTYPE", static_cast<int>(dtype)}, {"K", static_cast<std::int64_t>(k)}}, std::move(x), want};
+}
+
+MatrixCase load_case(std::size_t n, bool transposed, int width) {
+  std::vector<std::uint16_t> rows(8 * n * 8);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::uint16_t>(1000 + i);
+  std::vector<std::byte> x = bytes_of(rows.data(), rows.size() * 2);
+  for (std::size_t i = rows.size() - 8; i < rows.size(); ++i) rows[i] = 0;  // the row that is not present
+  std::vector<std::uint32_t> want;
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    const std::size_t g = lane / 4, t = lane % 4;
+    for (std::size_t m = 0; m < n; ++m) {
+      const auto at = [&](std::size_t row, std::size_t column) {
+        return std::uint32_t{rows[(8 * m + row) * 8 + column]};
+      };
+      want.push_back(transposed ? at(2 * t, g) | at(2 * t + 1, g) << 16 : at(g, 2 * t) | at(g, 2 * t + 1) << 16);
+    }
+  }
+  return {"load_matrix",
+          {{"N", static_cast<std::int64_t>(n)}, {"TRANS", transposed ? 1 : 0}, {"BYTES", width}},
+          std::move(x),
+          want};
+}
+
+MatrixCase exchange_case() {
+  std::vector<std::uint32_t> x(32), want(96);
+  for (std::uint32_t i = 0; i < 32; ++i) x[i] = 0x01020304U * (i + 1);
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    want[i] = x[31 - i];
+    want[32 + i] = x[i < 3 ? i : i - 3];
+    const std::uint32_t a = x[i], b = ~x[i];
+    want[64 + i] = (a >> 8 & 0xffU) | (b >> 24) << 8 | (a & 0xffU) << 16 | (b >> 16 & 0xffU) << 24;
+  }
+  return {"exchange", {}, bytes_of(x.data(), 128), want};
+}
+
+}  // namespace
+
+std::string MatrixCase::what() const {
+  std::string text = kernel;
+  for (const auto& [name, value] : constants) text += " " + name + "=" + std::to_string(value);
+  return text;
+}
+
+std::vector<MatrixCase> matrix_cases() {
+  std::vector<MatrixCase> cases = {exchange_case()};
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    for (const std::size_t k : {8, 16}) cases.push_back(mma_case(dtype, k));
+  }
+  for (const std::size_t n : {1, 2, 4}) {
+    for (const bool transposed : {false, true}) cases.push_back(load_case(n, transposed, n == 1 ? 4 : n == 2 ? 8 : 16));
+  }
+  return cases;
+}
+
+}  // namespace sl::test
