@@ -7,9 +7,9 @@
 #include <iostream>
 
 #include "bench/benchmarks.hpp"
-#include "bench/suite.hpp"
 #include "tuner/exit_code.hpp"
 #include "tuner/print.hpp"
+#include "tuner/suite.hpp"
 
 namespace sl::bench {
 namespace {
@@ -24,7 +24,7 @@ struct Arguments {
 };
 
 Result<std::vector<ConvProblem>> load(const Arguments& arguments) {
-  SuiteDefaults defaults;
+  tool::SuiteDefaults defaults;
   defaults.batches = arguments.batches;
   defaults.dtypes.clear();
   for (const auto& text : arguments.dtypes) defaults.dtypes.push_back(*parse_dtype(text));
@@ -32,7 +32,7 @@ Result<std::vector<ConvProblem>> load(const Arguments& arguments) {
   for (const auto& text : arguments.layouts) defaults.layouts.push_back(*parse_layout(text));
   std::vector<ConvProblem> all;
   for (const auto& path : arguments.suites) {
-    SL_ASSIGN(const auto problems, load_suite(path, defaults));
+    SL_ASSIGN(const auto problems, tool::load_suite(path, defaults));
     all.insert(all.end(), problems.begin(), problems.end());
   }
   return all;

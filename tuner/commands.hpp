@@ -8,6 +8,7 @@ namespace sl::tool {
 int devices_command(const Options&);
 int run_command(const Options&);
 int explain_command(const Options&);
+int bench_command(const Options&);
 int cache_command(const Options&);
 int env_command(const Options&);
 

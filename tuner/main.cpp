@@ -18,6 +18,8 @@ int dispatch(const sl::tool::Options& options) {
       return sl::tool::run_command(options);
     case Command::explain:
       return sl::tool::explain_command(options);
+    case Command::bench:
+      return sl::tool::bench_command(options);
     case Command::cache_ls:
     case Command::cache_verify:
     case Command::cache_prune:

@@ -22,6 +22,7 @@ struct Measurement {
   std::int64_t outputs = 0, checked = 0, wrong = 0;
   double error_over_bound = 0;  ///< largest |error| / allowed; infinity for a NaN
   std::string first_wrong;      ///< empty where nothing is wrong
+  /// copy: of the same bytes, by the driver or by a kernel, whichever is faster.
   std::optional<Spread> time, copy;
 };
 

@@ -14,7 +14,19 @@
 
 namespace sl::tool {
 
-enum class Command { none, devices, run, explain, cache_ls, cache_verify, cache_prune, cache_clear, cache_path, env };
+enum class Command {
+  none,
+  devices,
+  run,
+  explain,
+  bench,
+  cache_ls,
+  cache_verify,
+  cache_prune,
+  cache_clear,
+  cache_path,
+  env
+};
 
 /// Texts are as typed; empty = not given.
 struct Options {
@@ -38,6 +50,13 @@ struct Options {
   std::uint64_t seed = 1;
   std::int64_t check = -1;  ///< outputs checked: 0 = all, -1 = as many as take about a second
   bool integer_data = false;
+
+  // bench
+  std::vector<std::string> suites, dtypes, tags;
+  std::vector<std::int64_t> batches;
+  std::string out, commit;
+  int sample = 0;     ///< calls drawn from the suites; 0 = all
+  double budget = 0;  ///< seconds; 0 = none
 
   // where files are, over the environment
   std::string cache_dir, routing_table, decision_table;

@@ -126,6 +126,7 @@ void renew_dispatcher(Session& session, const Log& log) {
   session.dispatcher.reset();
   session.stores = open_stores(session.environment, log);
   session.binaries = std::make_shared<BinaryCache>(session.compiler, session.stores.binaries, log);
+  session.probes = std::make_shared<BinaryCache>(session.compiler, session.stores.binaries, log);
   session.decisions = std::make_shared<DecisionStore>(session.stores.decisions);
   session.dispatcher =
       std::make_unique<Dispatcher>(session.device, session.binaries, session.decisions, session.table.table,

@@ -54,6 +54,7 @@ struct Session {
   std::shared_ptr<const DecisionTable> pinned;
   Stores stores;
   std::shared_ptr<BinaryCache> binaries;
+  std::shared_ptr<BinaryCache> probes;  ///< the same store, counted apart: what measures the machine is not the call's
   std::shared_ptr<DecisionStore> decisions;
   std::unique_ptr<Dispatcher> dispatcher;
 };
@@ -66,6 +67,13 @@ std::vector<std::string> forced(const Environment&);
 
 /// Opens a device alone.
 Result<std::shared_ptr<Device>> open_device(const DeviceName&, int emulate, const Environment&, const Log&);
+
+/// Destroys a stream at the end of the scope.
+struct StreamOwner {
+  Device& device;
+  Stream stream;
+  ~StreamOwner() { device.destroy_stream(stream); }
+};
 
 /// Makes the session's stores, caches and dispatcher anew, as a second process would find them; device, compiler and
 /// table stay. Plans of the old dispatcher are gone.

@@ -212,10 +212,15 @@ const HostData& Workspace::host_data() const { return impl_->data.host; }
 
 double Workspace::x_max() const { return impl_->data.x_max; }
 
-Status Workspace::copy_same_bytes(int set, Stream stream) {
+Workspace::CopySpan Workspace::same_bytes(int set) const {
   const SetLayout& at = impl_->at;
   std::byte* const base = impl_->base(set);
-  return impl_->device.copy(base + at.copy_target, base + at.copy_source, at.copy_bytes, stream);
+  return {base + at.copy_target, base + at.copy_source, at.copy_bytes};
+}
+
+Status Workspace::copy_same_bytes(int set, Stream stream) {
+  const CopySpan span = same_bytes(set);
+  return impl_->device.copy(span.to, span.from, span.bytes, stream);
 }
 
 std::uint64_t Workspace::bytes() const {

@@ -46,8 +46,15 @@ class Workspace {
   Status read_y(int set, std::vector<std::byte>& out);
   const HostData& host_data() const;  ///< the data on the device, for the reference
   double x_max() const;               ///< max |x|
-  /// Enqueues the same-bytes copy: half of x + z + y bytes, so that as much is read and written as the convolution
-  /// moves. Overwrites y of `set`; x, z, w and bias stay.
+  /// The same-bytes copy: half of x + z + y bytes, so that as much is read and written as the convolution moves.
+  /// Performing it overwrites y of `set`; x, z, w and bias stay.
+  struct CopySpan {
+    void* to;
+    const void* from;
+    std::size_t bytes;
+  };
+  CopySpan same_bytes(int set) const;
+  /// Enqueues it as the driver's copy.
   Status copy_same_bytes(int set, Stream);
   std::uint64_t bytes() const;  ///< device memory held
 

@@ -8,13 +8,14 @@
 #include "core/conv_problem.hpp"
 #include "core/result.hpp"
 
-namespace sl::bench {
+namespace sl::tool {
 
-/// Every combination that an entry leaves open is made.
+/// Every combination that an entry leaves open is made; what `..._win` says is made whatever the entry says.
 struct SuiteDefaults {
   std::vector<std::int64_t> batches = {1};
   std::vector<DType> dtypes = {DType::f16};
   std::vector<Layout> layouts = {Layout::nhwc};
+  bool batches_win = false, dtypes_win = false;
 };
 
 /// A suite is an array. An entry is a descriptor with key=value tokens ("g16ic16ih14oc16oh14kh3ph1 dt=f16 tag=nhwc"),
@@ -22,4 +23,4 @@ struct SuiteDefaults {
 /// and dt (types, "fp16" or "f16"). Other keys are for readers. The message names the file, the entry and the field.
 Result<std::vector<ConvProblem>> load_suite(const std::filesystem::path&, const SuiteDefaults& = {});
 
-}  // namespace sl::bench
+}  // namespace sl::tool

@@ -1,9 +1,9 @@
-#include "bench/suite.hpp"
+#include "tuner/suite.hpp"
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-namespace sl::bench {
+namespace sl::tool {
 namespace {
 
 using Json = nlohmann::json;
@@ -32,7 +32,7 @@ Result<std::vector<ConvProblem>> from_object(const Json& entry, const SuiteDefau
   base.dil_w = entry.at("dil").at(1);
 
   std::vector<DType> dtypes;
-  if (entry.contains("dt")) {
+  if (entry.contains("dt") && !defaults.dtypes_win) {
     for (const std::string text : entry["dt"]) {
       const auto dtype = dtype_of(text);
       if (!dtype) return Error{Code::invalid, "dt = \"" + text + "\": use f32, f16 or bf16"};
@@ -41,7 +41,8 @@ Result<std::vector<ConvProblem>> from_object(const Json& entry, const SuiteDefau
   } else {
     dtypes = defaults.dtypes;
   }
-  const auto batches = entry.contains("N") ? entry["N"].get<std::vector<std::int64_t>>() : defaults.batches;
+  const bool own_batches = entry.contains("N") && !defaults.batches_win;
+  const auto batches = own_batches ? entry["N"].get<std::vector<std::int64_t>>() : defaults.batches;
 
   std::vector<ConvProblem> problems;
   for (const auto n : batches) {
@@ -95,4 +96,4 @@ Result<std::vector<ConvProblem>> load_suite(const std::filesystem::path& path, c
   return all;
 }
 
-}  // namespace sl::bench
+}  // namespace sl::tool
