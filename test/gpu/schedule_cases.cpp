@@ -1,6 +1,7 @@
 #include "schedule_cases.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "gpu_fixture.hpp"
@@ -11,6 +12,45 @@ namespace sl::test {
 namespace {
 
 constexpr std::size_t batch = 256;  // kernels compiled at once: enough for many cores, small in memory
+
+/// Infinities and NaNs in x, at places of every residue modulo 8 in both directions; no weight is zero, so that each
+/// must show in every window that holds it.
+HostData with_non_finite(const ConvProblem& p, HostData data) {
+  for (std::int64_t i = 0; i < p.w_elements(); ++i) {
+    if (load_element(p.dtype, data.w.data(), i) == 0.0) store_element(p.dtype, data.w.data(), i, 0.5);
+  }
+  const std::int64_t step = std::max<std::int64_t>(1, p.x_elements() / 8) | 1;
+  for (std::int64_t i = 0, at = step / 2; i < 8 && at < p.x_elements(); ++i, at += step) {
+    const double value =
+        i % 2 == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    store_element(p.dtype, data.x.data(), at, value);
+  }
+  return data;
+}
+
+/// What is not finite in x reaches the outputs whose windows hold it, and no other.
+void check_locality(const ScheduleCase& test, const Kernel& kernel, std::uint64_t seed, Stream stream) {
+  Device& device = *machine().device;
+  WorkspaceOptions options;
+  options.seed = seed;
+  options.max_sets = 1;
+  const auto workspace = Workspace::create(device, stream, test.problem, options);
+  ASSERT_OK(workspace);
+  Workspace& work = **workspace;
+  const HostData dirty = with_non_finite(test.problem, work.host_data());
+  SlParams params = common_params(test.problem);
+  test.schedule->params(test.problem, test.config, params);
+  params = work.bind(params, 0);
+  ASSERT_OK(device.copy_in(const_cast<void*>(params.x), dirty.x.data(), dirty.x.size(), stream));
+  ASSERT_OK(device.copy_in(const_cast<void*>(params.weight), dirty.w.data(), dirty.w.size(), stream));
+  ASSERT_OK(work.poison(0));
+  ASSERT_OK(device.launch(kernel, test.schedule->geometry(test.problem, test.config), params, stream));
+  ASSERT_OK(work.check_redzones(0));
+  const auto y = work.read_y(0);
+  ASSERT_OK(y);
+  const Run run{test.problem, seed, Fill::random, test.schedule->arithmetic, test.name() + ", x not finite"};
+  EXPECT_TRUE(output_is_right(run, dirty, *y));
+}
 
 void check_case(const ScheduleCase& test, const Binary& binary, std::uint64_t seed, Stream stream) {
   Device& device = *machine().device;
@@ -45,6 +85,7 @@ void check_case(const ScheduleCase& test, const Binary& binary, std::uint64_t se
       }
     }
   }
+  check_locality(test, **kernel, seed, stream);
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ std::vector<ScheduleCase> cases_of(const Schedule&, std::span<const ConvProblem>
                                    std::size_t max_configs);
 
 /// Compiles the kernels of all cases in batches, then runs each on random and on integer data: y poisoned and fenced by
-/// redzones, checked against the reference, and run twice for equal bits. Returns how many cases ran.
+/// redzones, checked against the reference, and run twice for equal bits; then once with infinities and NaNs in x.
+/// Returns how many cases ran.
 std::size_t check_cases(std::span<const ScheduleCase>, std::uint64_t seed);
 
 }  // namespace sl::test
