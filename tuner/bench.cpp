@@ -1,12 +1,11 @@
 // `sluice bench`: every call of a suite, tuned, checked and timed beside a copy of the same bytes.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "routing/routing.hpp"
+#include "tuner/calls.hpp"
 #include "tuner/commands.hpp"
 #include "tuner/exit_code.hpp"
 #include "tuner/measure.hpp"
@@ -14,50 +13,9 @@
 #include "tuner/probes.hpp"
 #include "tuner/results.hpp"
 #include "tuner/session.hpp"
-#include "tuner/suite.hpp"
 
 namespace sl::tool {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-template <class T, class Parse>
-Result<std::vector<T>> each(const char* flag, const std::vector<std::string>& texts, Parse parse, const char* right) {
-  std::vector<T> values;
-  for (const std::string& text : texts) {
-    const auto value = parse(text);
-    if (!value) return Error{Code::invalid, std::string(flag) + " " + text + ": use " + right};
-    values.push_back(*value);
-  }
-  return values;
-}
-
-Result<std::vector<ConvProblem>> calls_of(const Options& o) {
-  SuiteDefaults defaults;
-  defaults.batches_win = !o.batches.empty();
-  if (defaults.batches_win) defaults.batches = o.batches;
-  defaults.dtypes_win = !o.dtypes.empty();
-  const std::vector<std::string> dtypes = defaults.dtypes_win ? o.dtypes : std::vector<std::string>{"f16"};
-  const std::vector<std::string> tags = o.tags.empty() ? std::vector<std::string>{"nchw", "nhwc"} : o.tags;
-  SL_ASSIGN(defaults.dtypes, each<DType>(
-                                 "--dt", dtypes, [](const auto& t) { return parse_dtype(t); }, "f32, f16 or bf16"));
-  SL_ASSIGN(defaults.layouts, each<Layout>(
-                                  "--tag", tags, [](const auto& t) { return parse_layout(t); }, "nchw or nhwc"));
-  std::vector<ConvProblem> all;
-  for (const std::string& path : o.suites) {
-    SL_ASSIGN(const auto problems, load_suite(path, defaults));
-    all.insert(all.end(), problems.begin(), problems.end());
-  }
-  // A sample is the first part of one shuffle, so that a larger one only adds.
-  if (o.sample > 0) {
-    std::mt19937_64 random(o.seed);
-    for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random() % i]);
-    all.resize(std::min(all.size(), static_cast<std::size_t>(o.sample)));
-  }
-  return all;
-}
 
 /// What the winner's binary says of itself.
 void describe(const Decision& decision, ResultsRow& row) {
@@ -165,7 +123,7 @@ Result<int> bench(const Options& o) {
   progress("measuring the peaks");
   ResultsHeader header{session->device->info().name, session->device->driver(), o.commit, {}};
   SL_ASSIGN(header.peaks, measure_peaks(*session));
-  SL_ASSIGN(auto results, Results::open(o.out, header));
+  SL_ASSIGN(auto results, open_results(o.out, header));
 
   MeasureOptions how;
   how.seed = o.seed;
@@ -174,24 +132,21 @@ Result<int> bench(const Options& o) {
   std::vector<const ConvProblem*> open;
   Tally tally;
   for (const ConvProblem& call : calls) {
-    if (results.has(call)) {
+    if (has_time(results, call)) {
       ++tally.there;
     } else {
       open.push_back(&call);
     }
   }
-  const auto started = Clock::now();
+  LongWork work(open.size(), o.budget);
   for (std::size_t i = 0; i < open.size(); ++i) {
-    const double spent = seconds_since(started);
-    if (o.budget > 0 && spent > o.budget) {
+    if (work.out_of_budget()) {
       tally.left = open.size() - i;
       break;
     }
-    const double left = i == 0 ? 0 : spent / static_cast<double>(i) * static_cast<double>(open.size() - i);
-    progress(std::to_string(i + 1) + "/" + std::to_string(open.size()) + ", " + number(left) +
-             " s left: " + open[i]->descriptor());
+    work.step(open[i]->descriptor());
     const ResultsRow row = bench_one(*session, *open[i], how, header.peaks);
-    SL_TRY(results.add(row));
+    SL_TRY(results.add(results_row(row)));
     tally.add(row);
     progress("");
     if (!o.json) line_of(row, i + 1, open.size());

@@ -9,6 +9,8 @@ int devices_command(const Options&);
 int run_command(const Options&);
 int explain_command(const Options&);
 int bench_command(const Options&);
+int tune_command(const Options&);
+int merge_command(const Options&);
 int cache_command(const Options&);
 int env_command(const Options&);
 

@@ -20,6 +20,10 @@ int dispatch(const sl::tool::Options& options) {
       return sl::tool::explain_command(options);
     case Command::bench:
       return sl::tool::bench_command(options);
+    case Command::tune:
+      return sl::tool::tune_command(options);
+    case Command::merge:
+      return sl::tool::merge_command(options);
     case Command::cache_ls:
     case Command::cache_verify:
     case Command::cache_prune:

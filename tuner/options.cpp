@@ -24,6 +24,8 @@ Examples:
   sluice run g32mb1ic32ih112oc32oh112kh3ph1 --device host --json
   sluice explain g32mb1ic128ih56oc128oh56kh3ph1 --dt f16 --tag nhwc --device h200
   sluice bench --suite configs/suites/peers.json --out kernels.json
+  sluice tune --suite configs/suites/networks.json --out table.json --shard 1/4
+  sluice merge part1.json part2.json --out table.json
   sluice cache verify
   sluice env                           what to attach to a bug report
 
@@ -76,40 +78,71 @@ void add_device(CLI::App& app, Options& o, const char* help) {
       ->group("Files");
 }
 
-void add_bench(CLI::App& app, Options& o) {
+/// Which calls: what `bench` and `tune` share.
+void add_suites(CLI::App& app, Options& o) {
   app.add_option("--suite", o.suites, "Suites of calls: JSON, as configs/suites/ has them")
       ->type_name("FILE")
       ->required()
-      ->check(CLI::ExistingFile);
-  app.add_option("--out", o.out, "Results, JSON; rows that are there already are not measured again")
-      ->type_name("FILE")
-      ->required();
+      ->check(CLI::ExistingFile)
+      ->group("Calls");
   app.add_option("--batch", o.batches, "Batch sizes (default: as the suite says, else 1)")
       ->type_name("N,...")
       ->delimiter(',')
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
+      ->group("Calls");
   app.add_option("--dt", o.dtypes, "Data types (default: as the suite says, else f16)")
       ->type_name("T,...")
-      ->delimiter(',');
-  app.add_option("--tag", o.tags, "Layouts (default nchw,nhwc)")->type_name("L,...")->delimiter(',');
-  app.add_option("--sample", o.sample, "Measure so many calls, drawn by --seed; 0 = all (default 0)")
+      ->delimiter(',')
+      ->group("Calls");
+  app.add_option("--tag", o.tags, "Layouts (default nchw,nhwc)")->type_name("L,...")->delimiter(',')->group("Calls");
+  app.add_option("--sample", o.sample, "So many calls, drawn by --seed; 0 = all (default 0)")
       ->type_name("N")
-      ->check(CLI::Range(0, 1 << 30));
-  app.add_option("--seed", o.seed, "Seed of the sample and of the data (default 1)")->type_name("N");
+      ->check(CLI::Range(0, 1 << 30))
+      ->group("Calls");
+  app.add_option("--shard", o.shard, "Part I of N of the calls, as 1/4")->type_name("I/N")->group("Calls");
+  app.add_option("--seed", o.seed, "Seed of the sample and of the data (default 1)")->type_name("N")->group("Calls");
+  app.add_option("--budget", o.budget, "Stop after so many seconds; the same command goes on from there (0 = none)")
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 1e9));
+  app.add_option("--device", o.device, "cuda, cuda:N or host (default: cuda:0 where there is a GPU, else host)")
+      ->type_name("NAME")
+      ->group("Device");
+  add_files(app, o);
+}
+
+void add_bench(CLI::App& app, Options& o) {
+  add_suites(app, o);
+  app.add_option("--out", o.out, "Results, JSON; rows that are there already are not measured again")
+      ->type_name("FILE")
+      ->required();
   app.add_option("--iters", o.iterations, "Timed replays of the winner and of the copy (default 30)")
       ->type_name("N")
       ->check(CLI::Range(1, 100000));
   app.add_option("--check", o.check, "Outputs to check, spread over y; 0 = all (default: about a second's worth)")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60));
-  app.add_option("--budget", o.budget, "Stop after so many seconds; the same command goes on from there (0 = none)")
-      ->type_name("S")
-      ->check(CLI::Range(0.0, 1e9));
   app.add_option("--commit", o.commit, "What built this program, for the file's header")->type_name("TEXT");
-  app.add_option("--device", o.device, "cuda, cuda:N or host (default: cuda:0 where there is a GPU, else host)")
-      ->type_name("NAME")
-      ->group("Device");
-  add_files(app, o);
+}
+
+void add_tune(CLI::App& app, Options& o) {
+  add_suites(app, o);
+  app.add_option("--out", o.out, "Decision table, JSON; rows there that still apply are not tuned again")
+      ->type_name("FILE")
+      ->required();
+  app.add_flag("--only-missing", o.only_missing, "Take what the decision store has instead of tuning it again");
+  app.add_option("--tune-ms", o.tune_ms, "Budget of one call in milliseconds (default SLUICE_TUNE_BUDGET_MS)")
+      ->type_name("MS")
+      ->check(CLI::Range(1.0, 1e9));
+  app.add_option("--jobs", o.jobs, "Processes, one a GPU; 0 = every GPU (default 1)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024));
+}
+
+void add_merge(CLI::App& app, Options& o) {
+  app.add_option("TABLE", o.inputs, "Decision tables of one device, driver and build")
+      ->required()
+      ->check(CLI::ExistingFile);
+  app.add_option("--out", o.out, "The joined table")->type_name("FILE")->required();
 }
 
 // Each leaf sets the command when it was the one that parsed.
@@ -149,6 +182,8 @@ void build(CLI::App& app, Options& o) {
   add_files(*explain, o);
 
   add_bench(*leaf(app, o, Command::bench, "bench", "Tune, check and time every call of a suite beside a copy"), o);
+  add_tune(*leaf(app, o, Command::tune, "tune", "Tune every call of a suite into a decision table"), o);
+  add_merge(*leaf(app, o, Command::merge, "merge", "Join decision tables, those of a fleet's shards say"), o);
 
   CLI::App* cache = app.add_subcommand("cache", "The stores of kernels and decisions");
   cache->require_subcommand(1);

@@ -20,6 +20,8 @@ enum class Command {
   run,
   explain,
   bench,
+  tune,
+  merge,
   cache_ls,
   cache_verify,
   cache_prune,
@@ -51,12 +53,15 @@ struct Options {
   std::int64_t check = -1;  ///< outputs checked: 0 = all, -1 = as many as take about a second
   bool integer_data = false;
 
-  // bench
-  std::vector<std::string> suites, dtypes, tags;
+  // bench, tune, merge
+  std::vector<std::string> inputs, suites, dtypes, tags;
   std::vector<std::int64_t> batches;
-  std::string out, commit;
-  int sample = 0;     ///< calls drawn from the suites; 0 = all
-  double budget = 0;  ///< seconds; 0 = none
+  std::string out, commit, shard;
+  int sample = 0;      ///< calls drawn from the suites; 0 = all
+  double budget = 0;   ///< seconds; 0 = none
+  double tune_ms = 0;  ///< a call; 0 = the environment's
+  int jobs = 1;        ///< processes, one a GPU; 0 = as many as there are GPUs
+  bool only_missing = false;
 
   // where files are, over the environment
   std::string cache_dir, routing_table, decision_table;

@@ -1,14 +1,12 @@
-// The file that `sluice bench` writes: what was measured on which machine, a row a call (docs/file-formats.md).
+// The rows that `sluice bench` writes: what was measured on which machine (docs/file-formats.md).
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <map>
-#include <optional>
 #include <string>
 
 #include "core/conv_problem.hpp"
 #include "core/result.hpp"
+#include "tuner/row_file.hpp"
 #include "tuning/roofline.hpp"
 
 namespace sl::tool {
@@ -29,23 +27,9 @@ struct ResultsRow {
   std::string error;            ///< why there is no time; empty where there is one
 };
 
-/// A results file in the making. Each row is in `FILE.part` (one JSON object a line) when add() returns, so that a kill
-/// loses at most the row in flight; finish() puts the whole at FILE in one step and removes the part file.
-class Results {
- public:
-  /// Reads FILE and FILE.part where they are there. Refuses a file of another GPU or driver, and one that is not such a
-  /// file, naming what stands there; nothing is written before the first add().
-  static Result<Results> open(const std::filesystem::path&, const ResultsHeader&);
-  /// Whether a row with a time for this problem is there already.
-  bool has(const ConvProblem&) const;
-  Status add(const ResultsRow&);
-  Status finish();
-  std::size_t rows() const { return rows_.size(); }
-
- private:
-  std::filesystem::path path_;
-  ResultsHeader header_;
-  std::map<std::string, std::string> rows_;  // by the problem's canonical text: the row as one line of JSON
-};
+Result<RowFile> open_results(const std::filesystem::path&, const ResultsHeader&);
+RowFile::Json results_row(const ResultsRow&);
+/// Whether the file has a time for this problem.
+bool has_time(const RowFile&, const ConvProblem&);
 
 }  // namespace sl::tool

@@ -32,17 +32,6 @@ const Candidate* first_not_broken(const CandidateSet& set, const std::vector<Can
   return nullptr;
 }
 
-constexpr int enough_timed = 4;  // candidates; a choice among fewer, for want of time, is worth making again
-
-bool partial(const std::vector<CandidateRecord>& rows) {
-  const auto timed = std::count_if(rows.begin(), rows.end(), [](const CandidateRecord& row) {
-    return row.outcome == "timed" || row.outcome == "slow";
-  });
-  const bool skipped =
-      std::any_of(rows.begin(), rows.end(), [](const CandidateRecord& row) { return row.outcome == skipped_budget; });
-  return skipped && timed < enough_timed;
-}
-
 CandidateRecord row_of(const Candidate& candidate, std::string outcome) {
   CandidateRecord row;
   row.schedule = candidate.schedule->name;
@@ -65,6 +54,16 @@ void add_left_out(const CandidateSet& set, std::vector<CandidateRecord>& rows) {
 }
 
 }  // namespace
+
+bool partial(const std::vector<CandidateRecord>& rows) {
+  constexpr int enough_timed = 4;
+  const auto timed = std::count_if(rows.begin(), rows.end(), [](const CandidateRecord& row) {
+    return row.outcome == "timed" || row.outcome == "slow";
+  });
+  const bool skipped =
+      std::any_of(rows.begin(), rows.end(), [](const CandidateRecord& row) { return row.outcome == skipped_budget; });
+  return skipped && timed < enough_timed;
+}
 
 bool found_broken(const std::vector<CandidateRecord>& rows, const Candidate& candidate) {
   return std::any_of(rows.begin(), rows.end(), [&candidate](const CandidateRecord& row) {

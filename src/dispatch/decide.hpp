@@ -57,6 +57,9 @@ class Decider {
 /// The record of a call served by a winner: the winner's own, with this call's problem, verdict and route.
 Decision joined(const Decision& record, const Winner&);
 
+/// Whether the budget let tuning time so few candidates that the choice is worth making again with a larger one.
+bool partial(const std::vector<CandidateRecord>&);
+
 /// Whether tuning looked at the candidate and found it wrong, or that it does not compile, load or launch.
 bool found_broken(const std::vector<CandidateRecord>&, const Candidate&);
 

@@ -1,0 +1,48 @@
+// A JSON file that grows row by row and survives being interrupted: `sluice bench` and `sluice tune` write one.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "core/result.hpp"
+
+namespace sl::tool {
+
+/// {HEADER..., LIST: [rows]}. Each row is in `FILE.part` (the header, then one row a line) when add() returns, so that
+/// a kill loses at most the row in flight; finish() puts the whole at FILE in one step and removes the part file.
+class RowFile {
+ public:
+  using Json = nlohmann::ordered_json;
+  struct Shape {
+    std::string writer;  ///< the command, for messages
+    std::string list;    ///< key of the rows
+    std::string key;     ///< key within a row: rows with the same text replace each other
+    Json header;
+    /// Why rows that stand under another header do not belong here; empty where they do. May throw nlohmann's
+    /// exceptions: then the file is not one of these.
+    std::function<std::string(const Json& there)> foreign;
+  };
+  /// Reads FILE and FILE.part where they are there. A file that does not belong is Code::invalid, naming what stands
+  /// there; nothing is written before the first add().
+  static Result<RowFile> open(const std::filesystem::path&, Shape);
+  /// The row with this key; null where there is none.
+  const Json* find(const std::string& key) const;
+  Status add(const Json& row);
+  Status finish();
+  const std::map<std::string, Json>& rows() const { return rows_; }
+
+ private:
+  std::filesystem::path path_;
+  Shape shape_;
+  std::map<std::string, Json> rows_;
+};
+
+/// Puts {header..., list: [rows]} at `path` in one step: a reader sees the old file or the new one.
+Status write_rows(const std::filesystem::path& path, const RowFile::Json& header, const std::string& list,
+                  const std::map<std::string, RowFile::Json>& rows);
+
+}  // namespace sl::tool
