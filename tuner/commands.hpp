@@ -11,6 +11,7 @@ int explain_command(const Options&);
 int bench_command(const Options&);
 int tune_command(const Options&);
 int merge_command(const Options&);
+int lint_command(const Options&);
 int cache_command(const Options&);
 int env_command(const Options&);
 

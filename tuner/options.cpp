@@ -26,6 +26,7 @@ Examples:
   sluice bench --suite configs/suites/peers.json --out kernels.json
   sluice tune --suite configs/suites/networks.json --out table.json --shard 1/4
   sluice merge part1.json part2.json --out table.json
+  sluice lint configs/routing/*.json
   sluice cache verify
   sluice env                           what to attach to a bug report
 
@@ -145,6 +146,11 @@ void add_merge(CLI::App& app, Options& o) {
   app.add_option("--out", o.out, "The joined table")->type_name("FILE")->required();
 }
 
+void add_lint(CLI::App& app, Options& o) {
+  app.add_option("TABLE", o.inputs, "Routing tables and decision tables")->required()->check(CLI::ExistingFile);
+  app.add_flag("--compile", o.compile, "Compile every winner of a decision table for the table's device");
+}
+
 // Each leaf sets the command when it was the one that parsed.
 CLI::App* leaf(CLI::App& parent, Options& o, Command command, const char* name, const char* help) {
   CLI::App* app = parent.add_subcommand(name, help);
@@ -184,6 +190,7 @@ void build(CLI::App& app, Options& o) {
   add_bench(*leaf(app, o, Command::bench, "bench", "Tune, check and time every call of a suite beside a copy"), o);
   add_tune(*leaf(app, o, Command::tune, "tune", "Tune every call of a suite into a decision table"), o);
   add_merge(*leaf(app, o, Command::merge, "merge", "Join decision tables, those of a fleet's shards say"), o);
+  add_lint(*leaf(app, o, Command::lint, "lint", "What is wrong with routing and decision tables"), o);
 
   CLI::App* cache = app.add_subcommand("cache", "The stores of kernels and decisions");
   cache->require_subcommand(1);

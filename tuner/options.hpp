@@ -22,6 +22,7 @@ enum class Command {
   bench,
   tune,
   merge,
+  lint,
   cache_ls,
   cache_verify,
   cache_prune,
@@ -61,7 +62,7 @@ struct Options {
   double budget = 0;   ///< seconds; 0 = none
   double tune_ms = 0;  ///< a call; 0 = the environment's
   int jobs = 1;        ///< processes, one a GPU; 0 = as many as there are GPUs
-  bool only_missing = false;
+  bool only_missing = false, compile = false;
 
   // where files are, over the environment
   std::string cache_dir, routing_table, decision_table;

@@ -76,6 +76,7 @@ class RoutingTable {
   bool for_any_device() const { return any_device_; }
   const std::string& origin() const { return origin_; }
   const std::vector<Rule>& rules() const { return rules_; }
+  const std::vector<Threshold>& measured() const { return measured_; }
   static RoutingTable take_everything(std::string origin);  ///< the host device's, and --force's
 
  private:

@@ -1,0 +1,35 @@
+// What is wrong with a table although it can be read: rules that can never match, winners that no longer apply.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.hpp"
+#include "routing/decision.hpp"
+#include "routing/routing.hpp"
+
+namespace sl {
+
+struct Finding {
+  bool error = true;  ///< false: worth a look, may be meant
+  std::string where;  ///< "rule \"dw-3x3\"", "decision 7 (g8...)"
+  std::string what;
+};
+
+/// Empty conditions, rules hidden behind an earlier one or outside `measured`, one name twice, evidence that does not
+/// support taking (errors); rules that overlap and answer differently, so that their order decides (worth a look).
+std::vector<Finding> lint(const RoutingTable&);
+
+/// Winners whose schedule is gone, was another build, cannot run the problem, or has no such configuration; rows
+/// without a measured time (worth a look). `device` is the table's.
+std::vector<Finding> lint(const std::vector<Decision>&, const DeviceInfo& device);
+
+/// The rows of a decision table with its device, without dropping any as DecisionTable does.
+struct DecisionList {
+  DeviceInfo device;
+  std::vector<Decision> decisions;
+};
+Result<DecisionList> read_decisions(std::string_view json, std::string_view origin);
+
+}  // namespace sl
