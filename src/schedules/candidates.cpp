@@ -25,12 +25,22 @@ Refusal refusal_of(const Schedule& schedule, const ConvProblem& problem, const D
 CandidateSet candidates(const ConvProblem& problem, const DeviceInfo& device, std::span<const std::string> only,
                         std::span<const std::string> disabled) {
   CandidateSet set;
+  std::vector<std::pair<const Schedule*, std::vector<Config>>> spaces;
+  std::size_t longest = 0;
   for (const Schedule* schedule : all_schedules()) {
     if (Refusal refusal = refusal_of(*schedule, problem, device, only, disabled)) {
       set.refusals.push_back({std::string(schedule->name), *std::move(refusal)});
       continue;
     }
-    for (Config& config : schedule->configs(problem, device)) set.candidates.push_back({schedule, std::move(config)});
+    spaces.emplace_back(schedule, schedule->configs(problem, device));
+    longest = std::max(longest, spaces.back().second.size());
+  }
+  // The best guess of every schedule, then the second of every one: whatever a budget leaves time for, no schedule goes
+  // untried because another has many configurations.
+  for (std::size_t rank = 0; rank < longest; ++rank) {
+    for (auto& [schedule, configs] : spaces) {
+      if (rank < configs.size()) set.candidates.push_back({schedule, std::move(configs[rank])});
+    }
   }
   return set;
 }

@@ -281,9 +281,24 @@ TEST(Candidates, RefusalsSayWhy) {
   for (const Candidate& candidate : set.candidates) EXPECT_EQ(candidate.schedule, &dw_flat);
   std::map<std::string, std::string> reasons;
   for (const auto& [schedule, reason] : set.refusals) reasons[schedule] = reason;
-  EXPECT_EQ(reasons.size(), 4U);
+  EXPECT_EQ(reasons.size(), all_schedules().size() - 1);
   EXPECT_NE(reasons["dw_row8"].find("disabled"), std::string::npos);
   EXPECT_NE(reasons["grp_plane"].find("not among"), std::string::npos);
+}
+
+// A budget that ends early must have tried every schedule's best guess, not one schedule's whole space.
+TEST(Candidates, EveryScheduleComesOnceBeforeAnyComesTwice) {
+  const CandidateSet set = candidates(parsed("g64mb8ic64ih28oc64oh28kh3ph1"), h200, {}, {});
+  std::map<const Schedule*, std::size_t> turns;
+  std::size_t turn = 0;
+  for (const Candidate& candidate : set.candidates) {
+    const std::size_t mine = turns[candidate.schedule]++;
+    EXPECT_GE(mine, turn) << candidate.schedule->name << " is late with " << candidate.config.to_string();
+    turn = mine;
+    const std::vector<Config> own = candidate.schedule->configs(parsed("g64mb8ic64ih28oc64oh28kh3ph1"), h200);
+    EXPECT_EQ(candidate.config, own[mine]);
+  }
+  EXPECT_GE(turns.size(), 2U);
 }
 
 TEST(Candidates, CapabilityIsChecked) {
