@@ -1,0 +1,268 @@
+#include "graph/pass.hpp"
+
+#include <chrono>
+#include <unordered_map>
+#include <utility>
+
+#include "graph/guard.hpp"
+#include "graph/transaction.hpp"
+
+namespace sl::graph {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+struct Planned {
+  Node node{};
+  const Planner* planner = nullptr;
+  NodePlan plan;
+};
+
+std::string called(const NodeReport& node) { return node.name.empty() ? node.op : node.op + " \"" + node.name + "\""; }
+
+class Pass {
+ public:
+  Pass(GraphEditor& editor, const PassOptions& options) : editor_(editor), options_(options), edits_(editor) {}
+
+  void run(Outcome& outcome) noexcept {
+    Status status = guarded([&] { return plan_then_rewrite(outcome.report); });
+    if (status.ok()) return;
+    outcome.error.emplace();
+    ReplacementError& error = *outcome.error;
+    error.code = status.error().code;
+    error.message = std::move(status).error().message;
+    error.failures = std::move(failures_);
+    restore(error);
+  }
+
+ private:
+  Status plan_then_rewrite(Report& report) {
+    if (options_.planners == nullptr) return Error{Code::invalid, "PassOptions.planners = null, must be a registry"};
+    report.device = options_.device.name;
+    const auto start = Clock::now();
+    const Status planned = plan_all(report);
+    report.times.plan = since(start);
+    SL_TRY(planned);
+    SL_TRY(refuse_unservable(report));
+    if (options_.dry_run) return {};
+
+    const auto edited = Clock::now();
+    const Status rewritten = rewrite_all(report);
+    report.times.rewrite = since(edited);
+    report.times.undo_log = edits_.log_seconds();
+    return rewritten;
+  }
+
+  // ---- planning ----
+
+  Status plan_all(Report& report) {
+    std::vector<Node> nodes;
+    SL_TRY(editor_.nodes(nodes));
+    report.graph_nodes = static_cast<std::int64_t>(nodes.size());
+    for (const Node node : nodes) {
+      SL_ASSIGN(const std::string_view op, editor_.op(node));
+      const Planner* planner = options_.planners->find(op);
+      if (planner == nullptr) continue;
+      NodeReport row;
+      row.op = op;
+      SL_TRY(view_name(node, row));
+      if (Status status = plan_one(node, *planner, row); !status.ok()) {
+        return Error{status.error().code, "planning " + called(row) + ": " + status.error().message};
+      }
+      report.nodes.push_back(std::move(row));
+    }
+    claim_absorbed(report);
+    return {};
+  }
+
+  Status view_name(Node node, NodeReport& row) {
+    SL_TRY(editor_.view(node, view_));
+    row.name = view_.name;
+    return {};
+  }
+
+  Status plan_one(Node node, const Planner& planner, NodeReport& row) {
+    SL_ASSIGN(NodePlan plan, guarded([&] { return planner.plan(editor_, node); }));
+    if (plan.servable && planner.min_capability > 0 && !device_supports(planner.min_capability, options_.device)) {
+      plan.servable = false;
+      plan.reason = options_.device.name + " (" + options_.device.backend + ", capability " +
+                    std::to_string(options_.device.capability) + "): the kernels need capability " +
+                    std::to_string(planner.min_capability) + " of a CUDA device";
+    }
+    Regular regular = Regular::yes;
+    if (options_.regular) {
+      SL_ASSIGN(regular, guarded([&] { return options_.regular(editor_, node, plan); }));
+    }
+    classify(plan, regular, row);
+    planned_.push_back({node, &planner, std::move(plan)});
+    return {};
+  }
+
+  static void classify(const NodePlan& plan, Regular regular, NodeReport& row) {
+    row.signature = plan.signature;
+    row.reason = plan.reason;
+    row.rule = plan.rule;
+    row.speedup = plan.speedup;
+    row.absorbed = static_cast<int>(plan.absorbs.size());
+    if (regular == Regular::no) {
+      row.verdict = Verdict::required;
+      row.action = plan.servable ? Action::take : Action::fail;
+    } else {
+      row.verdict = plan.servable ? Verdict::optional : Verdict::unsupported;
+      row.action = plan.servable && plan.take ? Action::take : Action::keep;
+    }
+    if (row.action != Action::take) row.absorbed = 0;
+  }
+
+  /// A node is replaced once. The first in order has it; who wants it too cannot be replaced.
+  void claim_absorbed(Report& report) {
+    std::unordered_map<std::uint64_t, std::size_t> owner;
+    const auto key = [](Node node) { return static_cast<std::uint64_t>(node); };
+    for (std::size_t i = 0; i < planned_.size(); ++i) {
+      NodeReport& row = report.nodes[i];
+      if (const auto found = owner.find(key(planned_[i].node)); found != owner.end()) {
+        row.action = Action::absorbed;
+        row.reason = "replaced with " + called(report.nodes[found->second]);
+        continue;
+      }
+      if (row.action != Action::take) continue;
+      bool free = true;
+      for (const Node node : planned_[i].plan.absorbs) free = free && !owner.contains(key(node));
+      if (!free) {
+        row.action = row.verdict == Verdict::required ? Action::fail : Action::keep;
+        row.reason = "a node that its replacement would stand for is part of an earlier replacement";
+        row.absorbed = 0;
+        continue;
+      }
+      owner.emplace(key(planned_[i].node), i);
+      for (const Node node : planned_[i].plan.absorbs) owner.emplace(key(node), i);
+    }
+  }
+
+  Status refuse_unservable(const Report& report) {
+    for (const NodeReport& row : report.nodes) {
+      if (row.action == Action::fail) failures_.push_back({row.op, row.name, row.signature, row.reason});
+    }
+    if (failures_.empty()) return {};
+    std::string message =
+        std::to_string(failures_.size()) +
+        (failures_.size() == 1 ? " REQUIRED node cannot be served on " : " REQUIRED nodes cannot be served on ") +
+        report.device + "; nothing was replaced";
+    for (const Failure& failure : failures_) message += failure_text(failure);
+    return Error{Code::unsupported, std::move(message)};
+  }
+
+  static std::string failure_text(const Failure& failure) {
+    return "\n  " + (failure.name.empty() ? failure.op : "\"" + failure.name + "\"") + ": " + failure.signature + ": " +
+           failure.reason;
+  }
+
+  // ---- rewriting ----
+
+  Status rewrite_all(Report& report) {
+    for (std::size_t i = 0; i < planned_.size(); ++i) {
+      NodeReport& row = report.nodes[i];
+      if (row.action != Action::take) continue;
+      const std::size_t before = edits_.mark();
+      Status status = guarded([&] { return rewrite(planned_[i]); });
+      if (status.ok()) continue;
+      if (row.verdict == Verdict::required) return fail_required(row, status.error());
+      SL_TRY(undo_one(before));
+      row.action = Action::undone;
+      row.absorbed = 0;
+      row.reason = "replacing it failed: " + status.error().message;
+      report.warnings.push_back(called(row) + " (" + row.signature + ") keeps its regular lowering: " + row.reason);
+      if (options_.log != nullptr) options_.log->write(LogLevel::warning, report.warnings.back());
+    }
+    if (Status status = guarded([&] { return editor_.commit(); }); !status.ok()) {
+      return Error{status.error().code,
+                   "the edits could not be made final, and were undone: " + status.error().message};
+    }
+    return {};
+  }
+
+  Status rewrite(const Planned& planned) {
+    SL_ASSIGN(const NewNode made, planned.planner->lower(editor_, planned.node, planned.plan));
+    // Its inputs must be there, and every user comes after the last node that it stands for.
+    const std::vector<Node>& absorbs = planned.plan.absorbs;
+    SL_ASSIGN(const Node node, edits_.insert(absorbs.empty() ? planned.node : absorbs.back(), made));
+    SL_TRY(editor_.view(node, view_));
+    if (view_.outputs.size() != made.replaces.size()) {
+      return Error{Code::internal, "the inserted node has " + std::to_string(view_.outputs.size()) +
+                                       " outputs, must have " + std::to_string(made.replaces.size())};
+    }
+    for (std::size_t i = 0; i < made.replaces.size(); ++i) {
+      if (made.replaces[i] == no_value) continue;
+      uses_.clear();
+      SL_TRY(editor_.uses(made.replaces[i], uses_));
+      for (const Use& use : uses_) {
+        SL_TRY(edits_.rewire(use, made.replaces[i], view_.outputs[i]));
+      }
+    }
+    for (auto last = absorbs.rbegin(); last != absorbs.rend(); ++last) {
+      SL_TRY(edits_.erase(*last));
+    }
+    return edits_.erase(planned.node);
+  }
+
+  Error fail_required(NodeReport& row, const Error& error) {
+    row.action = Action::fail;
+    row.reason = error.message;
+    failures_.push_back({row.op, row.name, row.signature, error.message});
+    return {error.code, "REQUIRED node could not be replaced; every edit was undone" + failure_text(failures_.back())};
+  }
+
+  // ---- undoing ----
+
+  Status undo_one(std::size_t mark) noexcept {
+    Status status = edits_.undo_to(mark);
+    if (!status.ok()) undo_failed_ = true;
+    return status;
+  }
+
+  void restore(ReplacementError& error) noexcept {
+    if (edits_.mark() == 0 && !undo_failed_) {
+      error.state = edits_.edited() ? GraphState::restored : GraphState::untouched;
+      return;
+    }
+    Status status;
+    if (undo_failed_) {  // the error is the undo's own
+      error.state = GraphState::damaged;
+      std::swap(error.undo_error, error.message);
+    } else if (status = undo_one(0); status.ok()) {
+      error.state = GraphState::restored;
+      return;
+    } else {
+      error.state = GraphState::damaged;
+      error.code = Code::internal;
+      error.undo_error = std::move(status).error().message;
+    }
+    try {
+      error.code = Code::internal;
+      error.message = "the graph is damaged and must not be used: " + error.undo_error +
+                      (error.message.empty() ? "" : "; undone because: " + error.message);
+    } catch (...) {
+      error.message.clear();  // undo_error and the state still say it
+    }
+  }
+
+  GraphEditor& editor_;
+  const PassOptions& options_;
+  Transaction edits_;
+  std::vector<Planned> planned_;  // one a row of the report
+  std::vector<Failure> failures_;
+  NodeView view_;
+  std::vector<Use> uses_;
+  bool undo_failed_ = false;
+};
+
+}  // namespace
+
+Outcome replace(GraphEditor& editor, const PassOptions& options) noexcept {
+  Outcome outcome;
+  Pass(editor, options).run(outcome);
+  return outcome;
+}
+
+}  // namespace sl::graph
