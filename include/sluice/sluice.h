@@ -193,6 +193,149 @@ SLUICE_API sluice_status sluice_wait_idle(sluice_context* context);
 /* Whether code of a minimum capability (10 * major + minor) runs on the context's device. */
 SLUICE_API int32_t sluice_device_supports(const sluice_context* context, int32_t min_capability);
 
+/* ---- Planned replacement in a graph: docs/graph.md is the manual ----
+ *
+ * The caller's graph is reached through callbacks. Nodes and values are numbers of the caller's choosing that stay
+ * valid while what they name is in the graph, and after an undo brought it back. Every callback gets the `user` of its
+ * struct, runs on the calling thread before sluice_graph_replace() returns, and answers SLUICE_OK or why it failed,
+ * through sluice_graph_error() where there is more to say than a code. */
+typedef uint64_t sluice_node;
+typedef uint64_t sluice_value;
+#define SLUICE_NO_VALUE UINT64_MAX /* an optional input or output that is left out */
+
+/* One place that reads a value: operand `index` of `user`, or output `index` of the graph. */
+typedef struct sluice_use {
+  int32_t graph_output; /* 1: output `index` of the graph; `user` does not count */
+  sluice_node user;
+  uint64_t index;
+} sluice_use;
+
+typedef enum sluice_attribute_kind {
+  SLUICE_ATTRIBUTE_INTEGER = 0,
+  SLUICE_ATTRIBUTE_REAL = 1,
+  SLUICE_ATTRIBUTE_TEXT = 2,
+  SLUICE_ATTRIBUTE_INTEGERS = 3,
+  SLUICE_ATTRIBUTE_REALS = 4
+} sluice_attribute_kind;
+typedef struct sluice_attribute {
+  const char* name;
+  int32_t kind; /* sluice_attribute_kind: which of the fields counts */
+  int64_t integer;
+  double real;
+  const char* text;
+  const int64_t* integers;
+  const double* reals;
+  size_t count; /* of integers or reals */
+} sluice_attribute;
+
+/* A node to insert. Its output i takes the place of the existing value replaces[i]. Not owned; to a callback valid
+ * during the call, from a callback until the next one. */
+typedef struct sluice_new_node {
+  size_t size;
+  const char* op;
+  const char* name;
+  const sluice_value* inputs;
+  size_t input_count;
+  const sluice_value* replaces;
+  size_t replace_count;
+  const sluice_attribute* attributes;
+  size_t attribute_count;
+} sluice_new_node;
+#define SLUICE_NEW_NODE_INIT \
+  { sizeof(sluice_new_node), NULL, NULL, NULL, 0, NULL, 0, NULL, 0 }
+
+/* Lists that a callback fills, and one node's plan that a planner fills. Valid during the callback. */
+typedef struct sluice_id_list sluice_id_list;
+typedef struct sluice_use_list sluice_use_list;
+typedef struct sluice_node_plan sluice_node_plan;
+SLUICE_API sluice_status sluice_id_list_add(sluice_id_list* list, uint64_t id);
+SLUICE_API sluice_status sluice_use_list_add(sluice_use_list* list, const sluice_use* use);
+
+/* Keeps `message` for the failing callback of this thread and returns `status`. */
+SLUICE_API sluice_status sluice_graph_error(sluice_status status, const char* message);
+
+/* A graph. All callbacks are required but `name` and `commit`. Every edit is all or nothing: one that fails has changed
+ * nothing. Undos come in the reverse order of the edits, restore everything exactly, order of nodes and uses included,
+ * and must not need memory. */
+typedef struct sluice_graph_editor {
+  size_t size;
+  void* user;
+  /* looking */
+  sluice_status (*nodes)(void* user, sluice_id_list* out); /* in order, those of nested graphs included */
+  const char* (*op)(void* user, sluice_node node);         /* valid until the next call; NULL: there is no such node */
+  const char* (*name)(void* user, sluice_node node);
+  sluice_status (*inputs)(void* user, sluice_node node, sluice_id_list* out);
+  sluice_status (*outputs)(void* user, sluice_node node, sluice_id_list* out);
+  sluice_status (*uses)(void* user, sluice_value value, sluice_use_list* out); /* in order, graph outputs included */
+  /* editing */
+  sluice_status (*insert)(void* user, sluice_node before, const sluice_new_node* node, sluice_node* inserted);
+  /* *place is kept for undo_rewire(): where in from's uses the use stood, in the editor's own terms */
+  sluice_status (*rewire)(void* user, const sluice_use* use, sluice_value from, sluice_value to, uint64_t* place);
+  sluice_status (*erase)(void* user, sluice_node node); /* remembers it; fails where an output has a use */
+  sluice_status (*undo_insert)(void* user, sluice_node node);
+  sluice_status (*undo_rewire)(void* user, const sluice_use* use, sluice_value from, sluice_value to, uint64_t place);
+  sluice_status (*undo_erase)(void* user, sluice_node node);
+  sluice_status (*commit)(void* user); /* what was erased may be dropped; failing undoes everything */
+} sluice_graph_editor;
+#define SLUICE_GRAPH_EDITOR_INIT \
+  { sizeof(sluice_graph_editor), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+
+/* Who classifies the nodes of one op, from the untouched graph, and says what takes their place. */
+typedef struct sluice_planner {
+  size_t size;
+  void* user;
+  const char* op; /* as the editor spells it */
+  int32_t
+      min_capability; /* of the kernels, 10 * major + minor: not servable where the target lacks it; 0 = not asked */
+  /* Fills `plan` by sluice_node_plan_conv2d() or sluice_node_plan_set(). */
+  sluice_status (*plan)(void* user, sluice_node node, sluice_node_plan* plan);
+  /* NULL: an "ai.sluice::Conv2d" with the node's name and inputs and the attributes "version" and "problem". `node`
+   * starts as that. */
+  sluice_status (*lower)(void* user, sluice_node old, const sluice_node_plan* plan, sluice_new_node* node);
+} sluice_planner;
+#define SLUICE_PLANNER_INIT \
+  { sizeof(sluice_planner), NULL, NULL, 0, NULL, NULL }
+
+/* The node is this convolution (data NULL: 16-byte aligned; `regular` is not read), and preflight and routing say the
+ * rest. `absorbs`: further nodes that this reading stands for, such as an activation that args holds, in order. Called
+ * again, it adds another reading; the first that routing takes counts. */
+SLUICE_API sluice_status sluice_node_plan_conv2d(sluice_node_plan* plan, const sluice_conv2d_args* args,
+                                                 const sluice_node* absorbs, size_t absorb_count);
+/* Anything else: signature names op, shapes, dtypes, layout and attributes in messages. servable: a kernel can serve it
+ * on the target. take: it is faster. speedup over the regular lowering, 0 = not known. */
+SLUICE_API sluice_status sluice_node_plan_set(sluice_node_plan* plan, const char* signature, int32_t servable,
+                                              int32_t take, const char* reason, double speedup,
+                                              const sluice_node* absorbs, size_t absorb_count);
+
+typedef struct sluice_replace_options {
+  size_t size;
+  /* The device that the graph is prepared for, which need not be here: a described one ("h200"; `sluice devices` lists
+   * them), "host", "host:80", or a description's file ("gpu.json"). NULL: the device of `context`. */
+  const char* device;
+  const sluice_context* context; /* may be NULL where `device` is given */
+  const char* routing_table;     /* file or folder; NULL: SLUICE_ROUTING_TABLE, else shipped */
+  int32_t force_take;            /* 1: take what routing would keep */
+  int32_t dry_run;               /* 1: plan and report only */
+  const sluice_planner* const* planners;
+  size_t planner_count;
+  /* Whether the caller's own lowering can compile the node: 1 it can, 0 it cannot (REQUIRED), -1 failed. NULL: always.
+   */
+  int32_t (*regular)(void* user, sluice_node node, const char* signature);
+  void* regular_user;
+  sluice_log_callback log; /* warnings; NULL: silent. They are in the report as well */
+  void* log_user;
+} sluice_replace_options;
+#define SLUICE_REPLACE_OPTIONS_INIT \
+  { sizeof(sluice_replace_options), NULL, NULL, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, NULL }
+
+/* Classifies every node whose op has a planner, then replaces the chosen ones, all or nothing. OK: done (a failing
+ * OPTIONAL node was undone and is a warning). UNSUPPORTED: REQUIRED nodes that no kernel can serve, named by the
+ * message; nothing was edited. Others: a step failed and every edit was undone, except SLUICE_INTERNAL with "damaged"
+ * in the message, where an undo failed. *report: JSON, also after an error where there is one; free with
+ * sluice_string_free(); report may be NULL. */
+SLUICE_API sluice_status sluice_graph_replace(const sluice_graph_editor* editor, const sluice_replace_options* options,
+                                              char** report);
+
 #ifdef __cplusplus
 }
 #endif

@@ -271,4 +271,6 @@ class Context {
 
 }  // namespace sluice
 
+#include "sluice/graph.hpp"  // needs Status
+
 #endif

@@ -1,7 +1,7 @@
-# The library as its users meet it, and nothing of its inside but the reference to check results with.
+# The library as its users meet it, and nothing of its inside but the reference to check results with and a graph to edit.
 target_sources(test_capi PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/dispatch/counted.cpp")
 set_target_properties(test_capi PROPERTIES ENABLE_EXPORTS ON)
-target_link_libraries(test_capi PRIVATE sluice_reference ${CMAKE_DL_LIBS})
+target_link_libraries(test_capi PRIVATE sluice_reference sluice_graph ${CMAKE_DL_LIBS})
 
 add_test(NAME capi_exports
   COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/capi/exports.sh" "$<TARGET_FILE:sluice::sluice>" "${PROJECT_SOURCE_DIR}/include/sluice/sluice.h")
