@@ -10,15 +10,11 @@ import argparse
 import json
 import math
 import os
-import sys
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from derive_routing import EXACT, NAMES, SPANS, features  # noqa: E402
 
 TAKEN, KEPT, RIVAL = "#0072b2", "#b0b0b0", "#d55e00"  # distinguishable by the colour-blind and in print
 
@@ -30,16 +26,30 @@ def load(paths):
             for row in map(json.loads, file):
                 if "gpu" in row:
                     header = row
-                elif "speedup" in row:
-                    rows.append(dict(row, **{"features": features(row)}))
+                elif "time_us" in row and row["rivals"]:
+                    rival = min(row["rivals"].values())
+                    rows.append(dict(row, features=features(row), rival_us=rival, speedup=rival / row["time_us"]))
     return header, rows
+
+
+def features(row):
+    """What a routing rule asks about a call (docs/routing.md)."""
+    p, q = ((row[size] + 2 * row["pad"][i] - (row["dil"][i] * (row[taps] - 1) + 1)) // row["stride"][i] + 1
+            for i, (size, taps) in enumerate((("h", "kh"), ("w", "kw"))))
+    return {"cpg": row["c"] // row["groups"], "multiplier": row["k"] // row["groups"], "r": row["kh"], "s": row["kw"],
+            "stride": max(row["stride"]), "dilation": max(row["dil"]), "bias": row.get("bias", 0), "n": row["n"],
+            "p": p, "q": q, "outputs": row["n"] * row["k"] * p * q, "dtype": row["dtype"], "layout": row["layout"]}
+
+
+def meets(value, condition):
+    if isinstance(condition, list):
+        return value in condition
+    return condition.get("min", -math.inf) <= value <= condition.get("max", math.inf)
 
 
 def taken(point, table):
     for rule in table["rules"]:
-        when = rule["when"]
-        if (all(when[f].get("min", -math.inf) <= point[f] <= when[f].get("max", math.inf) for f in EXACT + SPANS if f in when)
-                and all(point[f] in when[f] for f in NAMES if f in when)):
+        if all(meets(point[feature], condition) for feature, condition in rule["when"].items()):
             return rule["route"] == "take"
     return False
 
@@ -87,10 +97,10 @@ def main():
     groups = {}
     for row in rows:
         groups.setdefault(kind(row["features"]), []).append(row)
-    names = sorted(groups, key=lambda name: geomean([row["us"][row["best_peer"]] / row["us"]["copy"] for row in groups[name]]))
+    names = sorted(groups, key=lambda name: geomean([row["rival_us"] / row["copy_us"] for row in groups[name]]))
     for y, name in enumerate(names):
-        ours = geomean([row["over_copy"] for row in groups[name]])
-        rival = geomean([row["us"][row["best_peer"]] / row["us"]["copy"] for row in groups[name]])
+        ours = geomean([row["time_us"] / row["copy_us"] for row in groups[name]])
+        rival = geomean([row["rival_us"] / row["copy_us"] for row in groups[name]])
         right.plot([ours, rival], [y, y], color="#dddddd", zorder=1)
         right.scatter([ours], [y], color=TAKEN, marker="o", zorder=2, label="Sluice" if y == 0 else None)
         right.scatter([rival], [y], color=RIVAL, marker="s", zorder=2, label="fastest rival" if y == 0 else None)

@@ -103,7 +103,8 @@ def rivals(paths):
     rows = []
     for path in paths:
         with open(path) as file:
-            rows += [row for row in map(json.loads, file) if "speedup" in row]
+            rows += [dict(row, speedup=min(row["rivals"].values()) / row["time_us"])
+                     for row in map(json.loads, file) if "time_us" in row and row["rivals"]]
     return rows
 
 

@@ -12,6 +12,7 @@ int bench_command(const Options&);
 int tune_command(const Options&);
 int merge_command(const Options&);
 int lint_command(const Options&);
+int derive_command(const Options&);
 int cache_command(const Options&);
 int env_command(const Options&);
 

@@ -24,6 +24,8 @@ int dispatch(const sl::tool::Options& options) {
       return sl::tool::tune_command(options);
     case Command::merge:
       return sl::tool::merge_command(options);
+    case Command::derive:
+      return sl::tool::derive_command(options);
     case Command::lint:
       return sl::tool::lint_command(options);
     case Command::cache_ls:

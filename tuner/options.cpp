@@ -26,6 +26,7 @@ Examples:
   sluice bench --suite configs/suites/peers.json --out kernels.json
   sluice tune --suite configs/suites/networks.json --out table.json --shard 1/4
   sluice merge part1.json part2.json --out table.json
+  sluice derive bench/results/nvidia-h200/*.jsonl --out routing.json
   sluice lint configs/routing/*.json
   sluice cache verify
   sluice env                           what to attach to a bug report
@@ -146,6 +147,22 @@ void add_merge(CLI::App& app, Options& o) {
   app.add_option("--out", o.out, "The joined table")->type_name("FILE")->required();
 }
 
+void add_derive(CLI::App& app, Options& o) {
+  app.add_option("ROWS", o.inputs, "Rows of bench/compare_torch.py: Sluice beside its rivals")
+      ->required()
+      ->check(CLI::ExistingFile);
+  app.add_option("--out", o.out, "The routing table, JSON")->type_name("FILE")->required();
+  app.add_option("--margin", o.margin, "A call is taken where it was faster by so much (default 0.05)")
+      ->type_name("X")
+      ->check(CLI::Range(0.0, 10.0));
+  app.add_option("--noise", o.noise, "What counts as slower in the report (default 0.03)")
+      ->type_name("X")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--min-cases", o.min_cases, "A rule rests on so many measured calls at least (default 2)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000000));
+}
+
 void add_lint(CLI::App& app, Options& o) {
   app.add_option("TABLE", o.inputs, "Routing tables and decision tables")->required()->check(CLI::ExistingFile);
   app.add_flag("--compile", o.compile, "Compile every winner of a decision table for the table's device");
@@ -190,6 +207,7 @@ void build(CLI::App& app, Options& o) {
   add_bench(*leaf(app, o, Command::bench, "bench", "Tune, check and time every call of a suite beside a copy"), o);
   add_tune(*leaf(app, o, Command::tune, "tune", "Tune every call of a suite into a decision table"), o);
   add_merge(*leaf(app, o, Command::merge, "merge", "Join decision tables, those of a fleet's shards say"), o);
+  add_derive(*leaf(app, o, Command::derive, "derive", "Turn measured rows into a routing table"), o);
   add_lint(*leaf(app, o, Command::lint, "lint", "What is wrong with routing and decision tables"), o);
 
   CLI::App* cache = app.add_subcommand("cache", "The stores of kernels and decisions");

@@ -23,6 +23,7 @@ enum class Command {
   tune,
   merge,
   lint,
+  derive,
   cache_ls,
   cache_verify,
   cache_prune,
@@ -54,14 +55,16 @@ struct Options {
   std::int64_t check = -1;  ///< outputs checked: 0 = all, -1 = as many as take about a second
   bool integer_data = false;
 
-  // bench, tune, merge
+  // bench, tune, merge, lint, derive
   std::vector<std::string> inputs, suites, dtypes, tags;
   std::vector<std::int64_t> batches;
   std::string out, commit, shard;
   int sample = 0;      ///< calls drawn from the suites; 0 = all
   double budget = 0;   ///< seconds; 0 = none
   double tune_ms = 0;  ///< a call; 0 = the environment's
-  int jobs = 1;        ///< processes, one a GPU; 0 = as many as there are GPUs
+  double margin = 0.05, noise = 0.03;
+  int min_cases = 2;
+  int jobs = 1;  ///< processes, one a GPU; 0 = as many as there are GPUs
   bool only_missing = false, compile = false;
 
   // where files are, over the environment

@@ -86,6 +86,14 @@ double feature_value(const ConvProblem& problem, std::string_view feature) {
 std::optional<std::string> missed(const Threshold& threshold, const ConvProblem& problem) {
   if (const NumberFeature* number = find_number_feature(threshold.feature)) {
     const double value = number->value(problem);
+    if (!threshold.values.empty()) {
+      std::string list;
+      for (const double allowed : threshold.values) {
+        if (allowed == value) return std::nullopt;
+        list += (list.empty() ? "" : ", ") + number_text(allowed);
+      }
+      return threshold.feature + " is " + number_text(value) + ", not among [" + list + "]";
+    }
     // Written so that a NaN bound would miss, not match.
     if ((!threshold.min || value >= *threshold.min) && (!threshold.max || value <= *threshold.max)) return std::nullopt;
     return threshold.feature + " is " + number_text(value) + ", not in [" +

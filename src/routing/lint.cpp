@@ -16,8 +16,26 @@ namespace {
 /// The problems that meet all of some conditions: a range of each number, a set of each name; what is not there is
 /// free.
 struct Box {
+  /// Numbers from min to max, and of these only `values` where there are any.
   struct Range {
     double min = -std::numeric_limits<double>::infinity(), max = std::numeric_limits<double>::infinity();
+    std::set<double> values;
+
+    bool empty() const { return min > max; }
+    bool holds(const Range& other) const {
+      if (values.empty()) return other.min >= min && other.max <= max;
+      return !other.values.empty() &&
+             std::includes(values.begin(), values.end(), other.values.begin(), other.values.end());
+    }
+    bool meets(const Range& other) const {
+      if (other.min > max || other.max < min) return false;
+      const auto among = [](const Range& range, double v) {
+        return v >= range.min && v <= range.max && (range.values.empty() || range.values.contains(v));
+      };
+      if (!values.empty()) return std::any_of(values.begin(), values.end(), [&](double v) { return among(other, v); });
+      if (other.values.empty()) return true;
+      return std::any_of(other.values.begin(), other.values.end(), [&](double v) { return among(*this, v); });
+    }
   };
   std::map<std::string, Range> numbers;
   std::map<std::string, std::set<std::string>> names;
@@ -28,6 +46,11 @@ struct Box {
         Range& range = numbers[t.feature];
         range.min = std::max(range.min, t.min.value_or(range.min));
         range.max = std::min(range.max, t.max.value_or(range.max));
+        if (!t.values.empty()) {
+          range.values.insert(t.values.begin(), t.values.end());
+          range.min = *range.values.begin();
+          range.max = *range.values.rbegin();
+        }
       } else {
         names[t.feature].insert(t.any_of.begin(), t.any_of.end());
       }
@@ -42,7 +65,7 @@ struct Box {
   /// The feature that leaves nothing; empty where something is left.
   std::string empty() const {
     for (const auto& [feature, range] : numbers)
-      if (range.min > range.max) return feature;
+      if (range.empty()) return feature;
     for (const auto& [feature, words] : names)
       if (words.empty()) return feature;
     return {};
@@ -50,8 +73,7 @@ struct Box {
 
   bool holds(const Box& other) const {
     for (const auto& [feature, mine] : numbers) {
-      const Range theirs = other.range(feature);
-      if (theirs.min < mine.min || theirs.max > mine.max) return false;
+      if (!mine.holds(other.range(feature))) return false;
     }
     for (const auto& [feature, mine] : names) {
       const auto theirs = other.names.find(feature);
@@ -64,8 +86,7 @@ struct Box {
 
   bool meets(const Box& other) const {
     for (const auto& [feature, mine] : numbers) {
-      const Range theirs = other.range(feature);
-      if (theirs.min > mine.max || theirs.max < mine.min) return false;
+      if (!mine.meets(other.range(feature))) return false;
     }
     for (const auto& [feature, mine] : names) {
       const auto theirs = other.names.find(feature);

@@ -31,10 +31,11 @@ struct Preflight {
 Preflight preflight(const ConvProblem&, const DeviceInfo&, Regular, std::span<const std::string> only = {},
                     std::span<const std::string> disabled = {});
 
-/// A condition on one feature of a problem (features.hpp lists them): a range of a number, or a set of names.
+/// A condition on one feature of a problem (features.hpp lists them): a range or a set of numbers, or a set of names.
 struct Threshold {
   std::string feature;
   std::optional<double> min, max;   ///< inclusive; of a number
+  std::vector<double> values;       ///< of a number: one of these, instead of a range
   std::vector<std::string> any_of;  ///< of a name: dtype, layout, weight_layout, activation
 };
 

@@ -13,8 +13,23 @@ namespace {
 
 constexpr std::int64_t schema_version = 1;
 
+Result<Threshold> number_set(const JsonView& view, const std::string& feature) {
+  SL_ASSIGN(const std::vector<JsonView> items, view.items());
+  Threshold threshold;
+  threshold.feature = feature;
+  for (const JsonView& item : items) {
+    SL_ASSIGN(const double value, item.number());
+    threshold.values.push_back(value);
+  }
+  if (threshold.values.empty()) return view.wrong("at least one number would be right");
+  return threshold;
+}
+
 Result<Threshold> number_range(const JsonView& view, const std::string& feature) {
-  if (!view.json().is_object()) return view.wrong("{\"min\": number, \"max\": number} would be right for a number");
+  if (view.json().is_array()) return number_set(view, feature);
+  if (!view.json().is_object()) {
+    return view.wrong("{\"min\": number, \"max\": number} or [number, ...] would be right for a number");
+  }
   JsonFields fields(view);
   Threshold threshold;
   threshold.feature = feature;

@@ -21,6 +21,7 @@ ordered_json conditions_json(const std::vector<Threshold>& conditions) {
   for (const Threshold& threshold : conditions) {
     ordered_json& at = out[threshold.feature];
     if (!threshold.any_of.empty()) at = threshold.any_of;
+    for (const double value : threshold.values) at.push_back(number_json(value));
     if (threshold.min) at["min"] = number_json(*threshold.min);
     if (threshold.max) at["max"] = number_json(*threshold.max);
   }

@@ -1,0 +1,110 @@
+// `sluice derive`: measured rows in, a routing table out.
+#include "routing/derive.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tuner/commands.hpp"
+#include "tuner/exit_code.hpp"
+#include "tuner/measured.hpp"
+#include "tuner/print.hpp"
+
+namespace sl::tool {
+namespace {
+
+/// The old table stands until the new one is whole.
+Status replace(const std::string& path, const std::string& text) {
+  const std::string next = path + ".next";
+  {
+    std::ofstream file(next, std::ios::trunc);
+    file << text;
+    file.flush();
+    if (!file) return Error{Code::environment, next + ": cannot be written"};
+  }
+  std::error_code failed;
+  std::filesystem::rename(next, path, failed);
+  if (failed) return Error{Code::environment, path + ": " + failed.message()};
+  return {};
+}
+
+double speedup(std::span<const MeasuredCall> calls, std::span<const DerivedRule> rules) {
+  double sum = 0, count = 0;
+  std::vector<bool> seen(calls.size());
+  for (const DerivedRule& rule : rules) {
+    for (const std::size_t i : rule.cases) {
+      if (seen[i]) continue;
+      seen[i] = true;
+      sum += std::log(calls[i].baseline_us / calls[i].time_us);
+      ++count;
+    }
+  }
+  return count == 0 ? 0 : std::exp(sum / count);
+}
+
+nlohmann::ordered_json regret_json(const Regret& r) {
+  return {{"calls", r.calls},
+          {"taken", r.taken},
+          {"slower", r.slower},
+          {"time_over_oracle", r.over_oracle},
+          {"keeping_over_oracle", r.baseline_over},
+          {"worst", r.worst}};
+}
+
+std::string regret_text(const Regret& r) {
+  return std::to_string(r.taken) + " of " + std::to_string(r.calls) + " taken, " + std::to_string(r.slower) +
+         " slower; time / best choice " + number(r.over_oracle) + " (keeping all: " + number(r.baseline_over) + ")" +
+         (r.worst.empty() ? "" : "\n           worst " + r.worst);
+}
+
+Result<int> derive(const Options& o) {
+  SL_ASSIGN(const MeasuredFile measured, read_measured(o.inputs));
+  const std::vector<MeasuredCall>& calls = measured.calls;
+  DeriveOptions options;
+  options.margin = o.margin;
+  options.min_cases = o.min_cases;
+  const std::vector<DerivedRule> rules = derive_rules(calls, options);
+  if (rules.empty()) return Error{Code::invalid, "no call was faster by the margin: the table would keep everything"};
+  DeviceInfo device;
+  device.name = measured.gpu;
+  device.capability = measured.capability;
+  const std::string note = "Made by `sluice derive` from " + std::to_string(calls.size()) + " measured calls, margin " +
+                           number(100 * o.margin) + " %. A call outside every rule is kept.";
+  const std::string table = derived_table(calls, rules, device, measured.baseline, measured.versions, note);
+  // What was derived must read back, or nothing is written.
+  SL_ASSIGN(const RoutingTable checked, RoutingTable::from_json(table, o.out));
+  (void)checked;
+  SL_TRY(replace(o.out, table));
+  const Regret own = regret_of(rules, calls, o.noise), unseen = cross_validate(calls, options, o.noise);
+  if (o.json) {
+    const nlohmann::ordered_json object = {{"out", o.out},
+                                           {"rules", rules.size()},
+                                           {"failed", measured.failed},
+                                           {"speedup", speedup(calls, rules)},
+                                           {"derived_from", regret_json(own)},
+                                           {"left_out", regret_json(unseen)}};
+    std::printf("%s\n", object.dump(2).c_str());
+    return exit_done;
+  }
+  Grid grid({"calls", "least", "median", "rule"});
+  for (const DerivedRule& rule : rules) {
+    grid.row({std::to_string(rule.cases.size()), number(rule.min_speedup), number(rule.median_speedup), rule.name});
+  }
+  std::fputs(grid.text().c_str(), stdout);
+  std::fputs(("\n" + field("speed-up", number(speedup(calls, rules)) + " of what is taken (geometric mean)") +
+              field("own calls", regret_text(own)) + field("left out", regret_text(unseen)) + field("written", o.out))
+                 .c_str(),
+             stdout);
+  return exit_done;
+}
+
+}  // namespace
+
+int derive_command(const Options& options) {
+  const auto code = derive(options);
+  return code.ok() ? code.value() : fail(code.error());
+}
+
+}  // namespace sl::tool
