@@ -71,11 +71,33 @@ Result<std::vector<ConvProblem>> from_entry(const Json& entry, const SuiteDefaul
   return std::vector<ConvProblem>{problem};
 }
 
+/// A descriptor a line, as benchdnn's own files and SLUICE_RECORD have them; `#` starts a comment, and benchdnn's flags
+/// (--mode=P) say nothing about a problem.
+Result<std::vector<ConvProblem>> from_lines(std::istream& file, const std::filesystem::path& path,
+                                            const SuiteDefaults& defaults) {
+  std::vector<ConvProblem> all;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    line = line.substr(0, line.find('#'));
+    const std::size_t start = line.find_first_not_of(" \t\r");
+    if (start == std::string::npos || line.compare(start, 2, "--") == 0) continue;
+    const std::size_t end = line.find_last_not_of(" \t\r");
+    auto problems = from_entry(Json(line.substr(start, end - start + 1)), defaults);
+    if (!problems.ok()) {
+      return Error{Code::invalid,
+                   "suite " + path.string() + ", line " + std::to_string(number) + ": " + problems.error().message};
+    }
+    all.insert(all.end(), problems->begin(), problems->end());
+  }
+  return all;
+}
+
 }  // namespace
 
 Result<std::vector<ConvProblem>> load_suite(const std::filesystem::path& path, const SuiteDefaults& defaults) {
   std::ifstream file(path);
   if (!file) return Error{Code::invalid, "suite " + path.string() + ": cannot be read"};
+  if ((file >> std::ws).peek() != '[' && file.peek() != '{') return from_lines(file, path, defaults);
   std::vector<ConvProblem> all;
   std::size_t index = 0;
   try {

@@ -18,9 +18,10 @@ struct SuiteDefaults {
   bool batches_win = false, dtypes_win = false;
 };
 
-/// A suite is an array. An entry is a descriptor with key=value tokens ("g16ic16ih14oc16oh14kh3ph1 dt=f16 tag=nhwc"),
-/// or an object: c, h, w, k, groups, kh, kw, stride, pad, dil (pairs; dilation 1 = dense), and optionally N (batches)
-/// and dt (types, "fp16" or "f16"). Other keys are for readers. The message names the file, the entry and the field.
+/// A suite is a JSON array, or a descriptor a line. An entry of an array is a descriptor with key=value tokens
+/// ("g16ic16ih14oc16oh14kh3ph1 dt=f16 tag=nhwc"), or an object: c, h, w, k, groups, kh, kw, stride, pad, dil (pairs;
+/// dilation 1 = dense), and optionally N (batches) and dt (types, "fp16" or "f16"). Other keys are for readers. The
+/// message names the file, the entry and the field.
 Result<std::vector<ConvProblem>> load_suite(const std::filesystem::path&, const SuiteDefaults& = {});
 
 }  // namespace sl::tool

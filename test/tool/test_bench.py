@@ -79,6 +79,12 @@ class Bench(ProgramTest):
         self.assertEqual(self.bench("--json", "--batch", "1,2", "--sample", "3").record["timed"], 3)
         self.assertEqual(self.bench("--json", "--batch", "1,2", "--sample", "4").record["already_there"], 3, "a larger sample only adds")
 
+    def test_a_suite_of_lines(self):
+        self.suite.write_text(f"# benchdnn\n--mode=P\n  {DEPTHWISE} dt=f16 tag=nhwc  # the first\n\n{GROUPED}\n")
+        self.assertEqual(self.bench("--json").record["timed"], 2)
+        self.suite.write_text(f"{DEPTHWISE}\nnonsense\n")
+        self.assertIn("line 2", self.bench(code=USAGE).err)
+
     def test_bad_input_names_what_is_wrong(self):
         self.assertIn("f8: use f32, f16 or bf16", self.bench("--dt", "f8", code=USAGE).err)
         self.assertIn("--out", self.sluice("bench", "--suite", str(self.suite), code=USAGE).err)
