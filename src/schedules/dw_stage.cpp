@@ -1,0 +1,272 @@
+// dw_stage (kernels/dw_stage.cuh): input rows staged through a ring in shared memory. Knobs: vec (NHWC: channels a
+// thread; NCHW: 1), cols outputs along the row a thread, lanes threads along the channels (NHWC) or planes (NCHW),
+// tiles threads along the row, stages of the ring, rows of a strip (a run-time number: it costs no compilation),
+// threads.
+#include <algorithm>
+
+#include "schedules/common.hpp"
+#include "schedules/list.hpp"
+
+namespace sl {
+namespace {
+
+/// Devices of capability 8.6, 8.9 and 12.0 let a block opt in to 99 KiB.
+constexpr std::int64_t smem_limit = 96 * 1024;
+constexpr std::int64_t most_turns = 8;  ///< copies a thread issues for one stage; each keeps two registers
+
+bool nhwc(const ConvProblem& p) { return p.layout == Layout::nhwc; }
+std::int64_t size(const ConvProblem& p) { return static_cast<std::int64_t>(size_of(p.dtype)); }
+
+/// Dilation along an axis with one tap means nothing.
+std::int64_t dil_h(const ConvProblem& p) { return p.r == 1 ? 1 : p.dil_h; }
+std::int64_t dil_w(const ConvProblem& p) { return p.s == 1 ? 1 : p.dil_w; }
+
+/// Elements that one asynchronous copy moves: they divide what lies together in memory (the channels of a pixel, the
+/// row of a plane). Below 4 bytes there is no such copy.
+std::int64_t copy_elements(const ConvProblem& p) { return dividing_power(nhwc(p) ? p.c : p.w, max_vector(p)); }
+
+/// What follows from a configuration; mirrors StageShape of the kernel.
+struct Shape {
+  std::int64_t channels, tile, span, wide, slots, fresh, per, lead, pitch, stage, turns, bytes;
+};
+Shape shape_of(const ConvProblem& p, const Config& config) {
+  const std::int64_t vec = config.get("vec"), cols = config.get("cols"), lanes = config.get("lanes");
+  Shape s{};
+  s.channels = nhwc(p) ? vec : 1;
+  s.tile = config.get("tiles") * cols;
+  const std::int64_t reach = (p.s - 1) * dil_w(p) + 1;
+  s.span = (cols - 1) * p.stride_w + reach;
+  s.wide = (s.tile - 1) * p.stride_w + reach;
+  s.slots = ceil_div(p.r, p.stride_h);
+  s.fresh = std::min(p.stride_h, p.r);
+  s.per = copy_elements(p);
+  if (nhwc(p)) {
+    s.per = dividing_power(lanes * vec, static_cast<int>(s.per));
+    s.pitch = s.wide * lanes * vec;
+    s.stage = s.fresh * s.pitch;
+  } else {
+    // Where the tiles of a row do not start on copy boundaries, copies are narrower.
+    if (s.tile < p.q) s.per = dividing_power(s.tile * p.stride_w, static_cast<int>(s.per));
+    s.lead = ((-p.pad_left) % s.per + s.per) % s.per;
+    s.pitch = ceil_div(s.lead + s.wide, s.per) * s.per;
+    s.stage = s.fresh * s.pitch * lanes;
+  }
+  s.turns = ceil_div(s.stage / s.per, config.get("threads"));
+  s.bytes = (s.stage * config.get("stages") + lanes * s.channels * p.taps()) * size(p);
+  return s;
+}
+
+/// Registers a thread needs; an upper bound in practice, set against ptxas (nvrtc_space_test).
+std::int64_t registers_of(const ConvProblem& p, const Shape& s, std::int64_t cols) {
+  const std::int64_t sums = s.slots * cols * s.channels;
+  const std::int64_t offsets = s.turns * (p.needs_64bit_offsets() ? 3 : 2);
+  return p.taps() * s.channels + sums + s.span * s.channels + offsets + 40;
+}
+/// What the register file leaves a thread of a block.
+std::int64_t register_budget(int threads) { return std::min<std::int64_t>(225, 65536 / threads - 4); }
+
+std::int64_t strips_of(const ConvProblem& p, std::int64_t rows) { return ceil_div(ceil_div(p.p, dil_h(p)), rows); }
+
+struct Grid {
+  std::int64_t channel_blocks, tiles, strips, outer;
+  std::int64_t blocks(const ConvProblem& p) const { return channel_blocks * tiles * strips * dil_h(p) * outer; }
+};
+Grid grid_of(const ConvProblem& p, const Config& config) {
+  const std::int64_t lanes = config.get("lanes"), channels = lanes * config.get("vec");
+  return {.channel_blocks = nhwc(p) ? ceil_div(p.c, channels) : 1,
+          .tiles = ceil_div(p.q, std::int64_t{config.get("tiles")} * config.get("cols")),
+          .strips = strips_of(p, config.get("rows")),
+          .outer = nhwc(p) ? p.n : ceil_div(p.n * p.c, lanes)};
+}
+
+Refusal fits(const ConvProblem& p, const Config& config) {
+  if (Refusal refusal = wrong_knobs(config, {"vec", "cols", "lanes", "tiles", "stages", "rows", "threads"})) {
+    return refusal;
+  }
+  if (Refusal refusal = wrong_threads(config)) return refusal;
+  const int vec = config.get("vec"), cols = config.get("cols"), lanes = config.get("lanes");
+  const int tiles = config.get("tiles"), stages = config.get("stages"), threads = config.get("threads");
+  if (nhwc(p)) {
+    if (!power_of_two(vec) || vec > max_vector(p)) {
+      return refuse("vec", vec, "a power of two within the alignment class");
+    }
+    if (p.k % vec != 0) return refuse("vec", vec, "must divide k = " + std::to_string(p.k));
+  } else if (vec != 1) {
+    return refuse("vec", vec, "1 in NCHW");
+  }
+  if (cols > 16) return refuse("cols", cols, "at most 16");
+  if (lanes > threads || tiles > threads || lanes * tiles > threads) {
+    return refuse("tiles", tiles, "lanes * tiles must not exceed threads");
+  }
+  if (stages < 2 || stages > 16) return refuse("stages", stages, "2 to 16");
+  const Shape shape = shape_of(p, config);
+  if (shape.per * size(p) < 4) return refuse("lanes", lanes, "copies of 4 bytes at least");
+  if (shape.turns > most_turns) return refuse("threads", threads, "too many copies a thread");
+  if (shape.bytes > smem_limit) return refuse("stages", stages, "more than 96 KiB of shared memory");
+  if (registers_of(p, shape, cols) > register_budget(threads)) {
+    return refuse("cols", cols, "too many registers with this vec and threads");
+  }
+  if (grid_of(p, config).blocks(p) > max_grid) {
+    return refuse("rows", config.get("rows"), "needs more blocks than the 2147483647 of a grid");
+  }
+  return std::nullopt;
+}
+
+/// Rows of a strip such that the blocks share out evenly over the multiprocessors, counting what overlap costs.
+int rows_for(const ConvProblem& p, const DeviceInfo& device, const Config& one_strip) {
+  Config config = one_strip;
+  const std::int64_t height = ceil_div(p.p, dil_h(p));
+  config.knobs[5].second = static_cast<int>(height);
+  const Shape shape = shape_of(p, config);
+  const std::int64_t threads = config.get("threads");
+  const std::int64_t registers = (registers_of(p, shape, config.get("cols")) + 7) / 8 * 8;
+  const std::int64_t resident = std::max<std::int64_t>(
+      1, std::min({65536 / (registers * threads), 2048 / threads, 220 * 1024 / (shape.bytes + 1024)}));
+  const std::int64_t sms = std::max(1, device.sm_count);
+  const std::int64_t blocks_of_one = grid_of(p, config).blocks(p);
+  std::int64_t best = height;
+  double best_cost = 0;
+  for (std::int64_t strips = 1; strips <= height; ++strips) {
+    const std::int64_t rows = ceil_div(height, strips);
+    if (ceil_div(height, rows) != strips) continue;
+    // The busiest multiprocessor works through its blocks' rows; every wave fills the rings again; few blocks wait for
+    // each copy alone (C = 144, 56x56, f16: one block of two takes 1.15 times as long a row, one of five 1.4 times).
+    const std::int64_t blocks = ceil_div(blocks_of_one * strips, sms), waves = ceil_div(blocks, resident);
+    const auto alone =
+        static_cast<double>(std::max<std::int64_t>(0, resident - blocks)) / static_cast<double>(resident);
+    const double cost =
+        static_cast<double>(blocks * (rows + shape.slots - 1) + waves * std::min(resident, blocks) * 2) *
+        (1 + 0.4 * alone);
+    if (best_cost == 0 || cost < best_cost) best_cost = cost, best = rows;
+  }
+  return static_cast<int>(best);
+}
+
+std::vector<Config> configs_of(const ConvProblem& p, const DeviceInfo& device) {
+  struct Try {
+    int vec, cols, lanes, threads, stages;  // lanes, threads: at most
+  };
+  std::vector<Try> tries;
+  tries.reserve(16);  // g++ 12 at -O3 warns wrongly about inserting into an empty vector
+  if (nhwc(p)) {
+    const int two = size(p) == 2 ? 2 : 1;  // 4 bytes a thread and pixel
+    if (p.taps() <= 9) {
+      tries = {{two, 7, 96, 160, 4}, {4, 4, 64, 256, 4},   {two, 4, 96, 352, 4},
+               {1, 4, 96, 256, 4},   {two, 7, 96, 288, 4}, {two, 4, 96, 512, 6}};
+    } else if (p.taps() < 49) {
+      tries = {{1, 7, 96, 160, 4}, {two, 4, 96, 128, 4}, {1, 8, 96, 128, 4}, {1, 4, 96, 128, 4}};
+    } else {
+      tries = {{1, 7, 32, 128, 4}, {1, 8, 32, 128, 4}, {1, 4, 32, 128, 4}, {1, 7, 96, 96, 4}};
+    }
+  } else if (p.taps() <= 9) {
+    tries = {{1, 4, 128, 128, 4}, {1, 8, 128, 128, 4}, {1, 4, 128, 128, 8}, {1, 4, 128, 256, 4}};
+  } else {
+    tries = {{1, 8, 64, 64, 4}, {1, 4, 128, 128, 4}, {1, 8, 128, 128, 4}};
+  }
+  tries.insert(tries.end(), {{1, 4, 96, 128, 2}, {1, 2, 96, 128, 2}, {1, 1, 96, 128, 2}});
+
+  std::vector<Config> configs;
+  for (const auto& [vec, cols, most_lanes, threads, stages] : tries) {
+    if (cols >= 2 * covering_power(p.q, 16)) continue;  // a row shorter than that wastes the rest
+    int tiles = 1, lanes = 1;
+    if (nhwc(p)) {
+      // Whole pixels where they are small; else parts of equal size.
+      const std::int64_t all = ceil_div(p.c, vec);
+      const std::int64_t parts = ceil_div(all, std::min(most_lanes, threads));
+      const std::int64_t unit = std::max<std::int64_t>(1, copy_elements(p) / vec);
+      lanes = static_cast<int>(ceil_div(ceil_div(all, parts), unit) * unit);
+      const std::int64_t row = ceil_div(p.q, cols);
+      const std::int64_t at_most = std::max(1, threads / lanes);
+      tiles = static_cast<int>(ceil_div(row, ceil_div(row, at_most)));
+    } else {
+      const std::int64_t row = ceil_div(p.q, cols);
+      tiles = static_cast<int>(ceil_div(row, ceil_div(row, threads)));
+      lanes = static_cast<int>(std::clamp<std::int64_t>(p.n * p.c, 1, threads / tiles));
+    }
+    Config config{{{"vec", vec},
+                   {"cols", cols},
+                   {"lanes", lanes},
+                   {"tiles", tiles},
+                   {"stages", stages},
+                   {"rows", 1},
+                   {"threads", static_cast<int>(ceil_div(std::int64_t{lanes} * tiles, 32) * 32)}}};
+    if (fits(p, config)) continue;
+    config.knobs[5].second = rows_for(p, device, config);
+    if (!fits(p, config) && std::find(configs.begin(), configs.end(), config) == configs.end()) {
+      configs.push_back(std::move(config));
+    }
+  }
+  if (configs.size() > 6) configs.resize(6);
+  return configs;
+}
+
+Refusal can_run(const ConvProblem& p, const DeviceInfo& device) {
+  if (Refusal refusal = not_depthwise(p)) return refusal;
+  if (p.multiplier() != 1) return refuse("k / groups", p.multiplier(), "this schedule takes 1 only");
+  if (Refusal refusal = coordinates_too_large(p)) return refusal;
+  if (dil_h(p) > 1 && p.stride_h > 1) return refuse("dil_h", p.dil_h, "1 where stride_h is not 1");
+  if (p.taps() > 49) return refuse("r * s", p.taps(), "weights stay in registers, so at most 49 taps");
+  if (p.r > 16) return refuse("r", p.r, "at most 16 kernel rows");
+  if (copy_elements(p) * size(p) < 4) {
+    return refuse(nhwc(p) ? "c" : "w", nhwc(p) ? p.c : p.w, "rows are copied 4 bytes at a time at least");
+  }
+  if (configs_of(p, device).empty()) {
+    return refuse("(s - 1) * dil_w", (p.s - 1) * dil_w(p), "no tile fits in registers and shared memory");
+  }
+  return std::nullopt;
+}
+
+KernelSpec kernel(const ConvProblem& p, const Config& config) {
+  const Shape shape = shape_of(p, config);
+  Constants constants = common_constants(p);
+  add_dilation(constants, p);
+  for (const char* knob : {"vec", "cols", "lanes", "tiles", "stages"}) {
+    std::string name = knob;
+    std::transform(name.begin(), name.end(), name.begin(), [](char c) { return static_cast<char>(c - 'a' + 'A'); });
+    constants.emplace_back(std::move(name), config.get(knob));
+  }
+  constants.emplace_back("CHUNK", shape.per * size(p));
+  constants.emplace_back("LEAD", shape.lead);
+  constants.emplace_back("STORE", nhwc(p) ? 1 : dividing_power(p.q, dividing_power(config.get("cols"), max_vector(p))));
+  constants.emplace_back("EVEN", p.q % config.get("cols") == 0 ? 1 : 0);
+  constants.emplace_back("X_ROW", nhwc(p) ? p.w * p.c : p.w);
+  constants.emplace_back("Y_ROW", nhwc(p) ? p.q * p.k : p.q);
+  constants.emplace_back("APART", nhwc(p) ? p.c : 1);
+  return make_spec(dw_stage, std::move(constants), config.get("threads"));
+}
+
+Geometry geometry(const ConvProblem& p, const Config& config) {
+  return {.grid = grid_of(p, config).blocks(p),
+          .block = config.get("threads"),
+          .dynamic_smem = static_cast<int>(shape_of(p, config).bytes)};
+}
+
+void params(const ConvProblem& p, const Config& config, SlParams& out) {
+  const Grid grid = grid_of(p, config);
+  out = common_params(p);
+  out.work = grid.blocks(p) * config.get("threads");
+  out.aux[0] = config.get("rows");
+  out.div[0] = fast_div(nhwc(p) ? grid.channel_blocks : p.c);
+  out.div[1] = fast_div(grid.tiles);
+  out.div[2] = fast_div(grid.strips);
+  out.div[3] = fast_div(dil_h(p));
+}
+
+}  // namespace
+
+constinit const Schedule dw_stage{
+    .name = "dw_stage",
+    .source = "dw_stage.cuh",
+    .min_capability = 80,
+    .size_generic = false,
+    .promises_no_spill = true,
+    .arithmetic = Arithmetic::fma,
+    .can_run = can_run,
+    .configs = configs_of,
+    .fits = fits,
+    .kernel = kernel,
+    .geometry = geometry,
+    .params = params,
+};
+
+}  // namespace sl
