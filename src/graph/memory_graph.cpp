@@ -47,6 +47,23 @@ void MemoryGraph::add_output(Value value) {
 
 const std::vector<Attribute>& MemoryGraph::attributes(Node node) const { return nodes_[at(node)].attributes; }
 
+const std::string& MemoryGraph::final_name(Value value) const {
+  const ValueSlot& slot = values_[at(value)];
+  if (slot.producer == none) return slot.name;
+  const NodeSlot& node = nodes_[slot.producer];
+  for (std::size_t i = 0; i < node.replaces.size(); ++i) {
+    if (node.outputs[i] != value || node.replaces[i] == no_value) continue;
+    if (values_[at(node.replaces[i])].erased) return final_name(node.replaces[i]);
+  }
+  return slot.name;
+}
+
+std::vector<Value> MemoryGraph::operands_of_erased(Node node) const {
+  std::vector<Value> values;
+  for (const Index use : nodes_[at(node)].operands) values.push_back(use == none ? no_value : uses_[use].value);
+  return values;
+}
+
 // ---- looking ----
 
 Status MemoryGraph::nodes(std::vector<Node>& out) const {

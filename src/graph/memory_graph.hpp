@@ -22,6 +22,19 @@ class MemoryGraph final : public GraphEditor {
 
   const std::vector<Attribute>& attributes(Node) const;
   const std::string& value_name(Value value) const { return values_[at(value)].name; }
+  /// The name that a value will have once the edits so far are committed.
+  const std::string& final_name(Value) const;
+  /// Nodes inserted and erased since the last commit, in that order.
+  const std::vector<std::uint64_t>& inserted() const { return inserted_; }
+  const std::vector<std::uint64_t>& erased() const { return erased_; }
+  /// What an inserted node stands for, and what an erased node read. Until the next commit.
+  const std::vector<Value>& replaced_by(Node node) const { return nodes_[at(node)].replaces; }
+  std::vector<Value> operands_of_erased(Node) const;
+  bool is_erased(Value value) const { return values_[at(value)].erased; }
+  bool is_used(Value value) const { return values_[at(value)].first_use != none; }
+  Value graph_output(std::size_t i) const { return uses_[outputs_[i]].value; }
+  std::size_t graph_outputs() const { return outputs_.size(); }
+  std::size_t value_count() const { return values_.size(); }
   Value output(Node node, std::size_t i) const { return nodes_[at(node)].outputs[i]; }
 
   /// Everything that the graph holds, order of nodes and of uses and forgotten slots included: equal texts, equal

@@ -1,0 +1,16 @@
+# The optional ONNX component: `sluice rewrite`, built where Debian's libonnx-dev and libprotobuf-dev are found. The library
+# itself never needs them.
+option(SLUICE_BUILD_ONNX "Build the ONNX component where libonnx and protobuf are found" ON)
+set(SLUICE_ONNX FALSE)
+if(SLUICE_BUILD_ONNX)
+  find_path(SLUICE_ONNX_INCLUDE onnx/onnx_pb.h)
+  find_library(SLUICE_LIBONNX NAMES onnx)
+  find_library(SLUICE_LIBONNX_PROTO NAMES onnx_proto)
+  find_library(SLUICE_LIBPROTOBUF NAMES protobuf)
+  if(SLUICE_ONNX_INCLUDE AND SLUICE_LIBONNX AND SLUICE_LIBONNX_PROTO AND SLUICE_LIBPROTOBUF)
+    set(SLUICE_ONNX TRUE)
+    sluice_room(graph_onnx DEPENDS graph)
+  else()
+    message(STATUS "libonnx or protobuf not found: without `sluice rewrite`")
+  endif()
+endif()
