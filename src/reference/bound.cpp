@@ -116,7 +116,7 @@ bool Bound::same_bits(double y, double want) const {
 Verdict Bound::judge_special(double a, double y, double want) const {
   Verdict verdict;
   const bool vanishes = a < 0 && (transcendental(problem_.activation) || problem_.activation == Activation::hard_swish);
-  verdict.want = vanishes ? 0.0 : want;
+  verdict.want = vanishes ? 0.0 : rounded(problem_.dtype, want);  // a clip bound need not be a number of the dtype
   verdict.right = y == verdict.want || (std::isnan(want) && std::isnan(y));
   verdict.ratio = verdict.right ? 0.0 : infinity;
   return verdict;

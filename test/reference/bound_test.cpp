@@ -249,6 +249,22 @@ TEST(Bound, ActivationsAtInfinity) {
   }
 }
 
+// An infinity that is clipped to a bound which the dtype cannot hold: the rounded bound is right, nothing else.
+TEST(Bound, AClipOfAnInfinityIsRoundedToTheType) {
+  ConvProblem v;
+  v.dtype = DType::bf16;
+  v.activation = Activation::clip;
+  v.beta = 4.361647F;
+  HostData data = make_data(v, 1);
+  store_element(v.dtype, data.x.data(), 0, infinity);
+  store_element(v.dtype, data.w.data(), 0, 1);
+  std::vector<std::byte> y(2);
+  for (const double value : {4.361647, 4.34375, 4.40625}) {  // the first is rounded to 4.375
+    store_element(v.dtype, y.data(), 0, value);
+    EXPECT_EQ(check_output(v, data.view(), y).ok(), value == 4.361647) << value;
+  }
+}
+
 TEST(Bound, TensorsThatAreTooSmallAreNeverRight) {
   ConvProblem v = test_problem("dw_3x3");
   v.bias = Bias::same;
