@@ -26,6 +26,9 @@
 //                                  a valid address even then). Visible to the thread after copy_async_wait<LEFT>(),
 //                                  which waits until at most LEFT groups closed by copy_async_commit() are on their
 //                                  way. On the host the copy happens at once: a missing wait shows on a GPU only
+//   keep(value)                  the same int or pointer, of which the compiler no longer knows where it came from: it
+//                                  stays in a register, where a parameter would be loaded and a shared array's address
+//                                  be computed again in every turn of a loop
 //   permute_bytes(a, b, selector)  byte i of the result is byte (selector >> 4 i) & 7 of b:a
 //   load_readonly(const V* p)      a 1, 2, 4, 8 or 16-byte V through the read-only path; p aligned to sizeof(V), memory
 //                                  that nobody writes during the kernel
@@ -143,6 +146,15 @@ SL_DEVICE void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "
 template <int LEFT>
 SL_DEVICE void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+SL_DEVICE int keep(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+template <class T>
+SL_DEVICE T* keep(T* value) {
+  asm volatile("" : "+l"(value));
+  return value;
 }
 SL_DEVICE unsigned permute_bytes(unsigned a, unsigned b, unsigned selector) { return __byte_perm(a, b, selector); }
 

@@ -207,6 +207,11 @@ inline void copy_async_commit() {}
 template <int LEFT>
 inline void copy_async_wait() {}
 
+template <class T>
+inline T keep(T value) {
+  return value;
+}
+
 inline unsigned permute_bytes(unsigned a, unsigned b, unsigned selector) {
   const unsigned long long both = (static_cast<unsigned long long>(b) << 32) | a;
   unsigned result = 0;

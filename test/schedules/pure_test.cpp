@@ -111,6 +111,16 @@ TEST(Refusals, NameTheFieldAndItsValue) {
       {&dw_stage, "g8ic8ih13oc8oh13kh3ph1 dt=f16", "w = 13"},
       {&dw_stage, "g7ic7ih12oc7oh12kh3ph1 dt=f16 tag=nhwc", "c = 7"},
       {&dw_stage, "g8ic8ih3iw9999oc8oh3ow5kh3kw3ph1dh0dw4996pw0", "(s - 1) * dil_w = 9994"},
+      {&dw_band, "g8ic8ih10oc8oh10kh7ph3 dt=f16", nullptr},
+      {&dw_band, "g8ic8ih10oc24oh5kh3sh2ph1 dt=bf16", nullptr},
+      {&dw_band, "g8ic8ih10oc8oh10kh3ph1", "dtype = f32"},
+      {&dw_band, "g8ic8ih10oc8oh10kh3ph1 dt=f16 tag=nhwc", "layout = nhwc"},
+      {&dw_band, "g4ic8ih10oc8oh10kh3ph1 dt=f16", "c / groups = 2"},
+      {&dw_band, "g8ic8ih9oc8oh9kh3ph1 dt=f16", "w = 9"},
+      {&dw_band, "g8ic8ih10oc8oh10kh3ph1 dt=f16 align=2", "align = 2"},
+      {&dw_band, "g8ic8ih40oc8oh40kh31ph15 dt=f16", "r = 31"},
+      {&dw_band, "g8ic8ih3iw9000oc8oh1ow4kh3kw3sw2999ph0pw0 dt=f16", "r = 3"},
+      {&dw_band, "g8ic8ih40iw10oc8oh1ow10kh40kw3sh40sw1ph0pw1 dt=f16", "stride_h = 40"},
       {&dw_mult, "g8ic8ih9oc16oh9kh3ph1", nullptr},
       {&dw_mult, "g8ic8ih9oc8oh9kh3ph1", "k / groups = 1"},
       {&dw_mult, "g8ic8ih9oc136oh9kh3ph1", "k / groups = 17"},
@@ -139,6 +149,7 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
   const ConvProblem nhwc = parsed("g12ic12ih9oc12oh9kh3ph1 dt=f16 tag=nhwc");
   const ConvProblem nchw = parsed("g12ic12ih9oc12oh9kh3ph1 dt=f16 tag=nchw");
   const ConvProblem grouped = parsed("g3ic12ih9oc12oh9kh3ph1");
+  const ConvProblem even = parsed("g12ic12ih9iw10oc12oh9ow10kh3kw3ph1pw1 dt=f16 tag=nchw");
   struct {
     const Schedule* schedule;
     const ConvProblem* problem;
@@ -160,6 +171,14 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
       {&dw_stage, &nhwc, "vec=2,cols=17,lanes=6,tiles=5,stages=4,rows=3,threads=32", "cols = 17"},
       {&dw_stage, &nhwc, "vec=1,cols=4,lanes=1,tiles=3,stages=4,rows=3,threads=32", "lanes = 1"},
       {&dw_stage, &nchw, "vec=1,cols=4,lanes=6,tiles=3,stages=4,rows=3,threads=32", "lanes = 6"},
+      {&dw_band, &even, "copy=2,tiles=1,share=1,batch=4,depth=3,rows=9,threads=128", nullptr},
+      {&dw_band, &even, "copy=4,tiles=1,share=1,batch=4,depth=3,rows=9,threads=128", "w = 10"},
+      {&dw_band, &even, "copy=1,tiles=1,share=1,batch=4,depth=3,rows=9,threads=128", "copy = 1"},
+      {&dw_band, &even, "copy=2,tiles=5,share=1,batch=4,depth=3,rows=9,threads=128", "tiles = 5"},
+      {&dw_band, &even, "copy=2,tiles=1,share=2,batch=4,depth=3,rows=9,threads=128", "share = 2"},
+      {&dw_band, &even, "copy=2,tiles=1,share=1,batch=4,depth=1,rows=9,threads=128", "depth = 1"},
+      {&dw_band, &even, "copy=2,tiles=1,share=1,batch=4,depth=32,rows=9,threads=128", "depth = 32"},
+      {&dw_band, &even, "copy=2,tiles=1,share=1,batch=64,depth=2,rows=9,threads=128", "batch = 64"},
       {&grp_plane, &grouped, "lanes=32,outs=4,cols=4,turns=1,threads=128", nullptr},
       {&grp_plane, &grouped, "lanes=32,outs=8,cols=2,turns=1,threads=128", "outs = 8"},
       {&grp_plane, &grouped, "lanes=3,outs=1,cols=2,turns=1,threads=128", "lanes = 3"},

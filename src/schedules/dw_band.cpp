@@ -1,0 +1,262 @@
+// dw_band (kernels/dw_band.cuh): 16-bit depthwise NCHW as banded matrices on the matrix unit. Knobs: copy elements of
+// an asynchronous copy, tiles of 8 outputs a strip, share output channels that multiply one A, batch output rows of
+// one turn of the loop, depth turns that a warp's ring holds, rows a piece slides down (a run-time number: it costs no
+// compilation).
+#include <algorithm>
+#include <numeric>
+
+#include "schedules/common.hpp"
+#include "schedules/list.hpp"
+
+namespace sl {
+namespace {
+
+constexpr std::int64_t strips_of_a_warp = 16;  // the rows of A
+
+std::int64_t dilation_h(const ConvProblem& p) { return p.r == 1 ? 1 : p.dil_h; }
+std::int64_t dilation_w(const ConvProblem& p) { return p.s == 1 ? 1 : p.dil_w; }
+
+/// One-row images under a one-row kernel: the rows of a piece are the images of the batch.
+bool rows_are_images(const ConvProblem& p) { return p.r == 1 && p.h == 1 && p.p == 1 && p.pad_top == 0; }
+
+/// Output rows of one phase (p, p + phases, ...) slide over input rows dil_h apart, `step` of them for each output row:
+/// stride and dilation become a dense window with a stride of its own.
+struct Slide {
+  std::int64_t phases, step, slots, fresh;
+};
+Slide slide_of(const ConvProblem& p) {
+  if (rows_are_images(p)) return {.phases = 1, .step = 1, .slots = 1, .fresh = 1};
+  const std::int64_t common = std::gcd(p.stride_h, dilation_h(p));
+  const std::int64_t step = p.stride_h / common;
+  return {.phases = dilation_h(p) / common, .step = step, .slots = ceil_div(p.r, step), .fresh = std::min(step, p.r)};
+}
+
+/// The window of input columns that a strip multiplies.
+struct Window {
+  bool whole;  ///< the input row itself, where one strip covers the output row: what lies left and right is no column
+  std::int64_t lead, words;
+};
+Window window_of(const ConvProblem& p, std::int64_t tiles, std::int64_t copy) {
+  const std::int64_t lead = (copy - p.pad_left % copy) % copy;
+  const std::int64_t span = (8 * tiles - 1) * p.stride_w + (p.s - 1) * dilation_w(p) + 1 + lead;
+  const Window band = {.whole = false, .lead = lead, .words = ceil_div(span, 8)};
+  const Window whole = {.whole = true, .lead = -p.pad_left, .words = ceil_div(p.w, 8)};
+  return 8 * tiles >= p.q && whole.words <= band.words ? whole : band;
+}
+
+/// What a warp works on at once: `strips` pieces of `blocks` neighbouring strips, 16 at most.
+struct Piece {
+  std::int64_t blocks, strips, across;  ///< pieces across a row
+};
+Piece piece_of(const ConvProblem& p, std::int64_t tiles) {
+  const std::int64_t blocks_of_a_row = ceil_div(p.q, 8 * tiles);
+  Piece best{};
+  double most = -1;  // strips of a warp that compute something
+  for (std::int64_t blocks = std::min(blocks_of_a_row, strips_of_a_warp); blocks >= 1; --blocks) {
+    const std::int64_t across = ceil_div(blocks_of_a_row, blocks), strips = strips_of_a_warp / blocks;
+    const double used = static_cast<double>(strips * blocks_of_a_row) / static_cast<double>(across);
+    if (used > most) best = {.blocks = blocks, .strips = strips, .across = across}, most = used;
+  }
+  return best;
+}
+
+/// Chunks (8 columns: a row of ldmatrix) of one row of a piece.
+std::int64_t chunks_of(const ConvProblem& p, std::int64_t copy, std::int64_t tiles) {
+  return (piece_of(p, tiles).blocks - 1) * tiles * p.stride_w + window_of(p, tiles, copy).words;
+}
+
+/// Chunks from one piece's row to the next one's, so that as few as possible of the 8 rows that ldmatrix reads at a
+/// time lie in the same banks.
+std::int64_t pitch_of(const ConvProblem& p, std::int64_t copy, std::int64_t tiles) {
+  const Piece piece = piece_of(p, tiles);
+  const auto conflicts = [&](std::int64_t pitch) {
+    std::int64_t extra = 0;
+    for (std::int64_t half = 0; half < 2; ++half) {
+      std::int64_t users[8] = {};
+      for (std::int64_t i = 8 * half; i < std::min(8 * half + 8, piece.strips * piece.blocks); ++i) {
+        ++users[(i / piece.blocks * pitch + i % piece.blocks * tiles * p.stride_w) % 8];
+      }
+      extra += *std::max_element(users, users + 8);
+    }
+    return extra;
+  };
+  std::int64_t best = chunks_of(p, copy, tiles);
+  for (std::int64_t pitch = best + 1; pitch < chunks_of(p, copy, tiles) + 8; ++pitch) {
+    if (conflicts(pitch) < conflicts(best)) best = pitch;
+  }
+  return best;
+}
+
+/// Registers a lane needs, from what it keeps: the band, sums in flight, one row, what it copies, and about 40 besides.
+std::int64_t registers_of(const ConvProblem& p, std::int64_t copy, std::int64_t tiles, std::int64_t share,
+                          std::int64_t batch) {
+  const Slide slide = slide_of(p);
+  const Window window = window_of(p, tiles, copy);
+  const Piece piece = piece_of(p, tiles);
+  const std::int64_t band = share * tiles * p.r * window.words;
+  const std::int64_t sums = share * tiles * (slide.slots - 1 + batch) * 4;
+  const std::int64_t copies =
+      ceil_div(piece.strips * chunks_of(p, copy, tiles) * 8 / copy, 32) * (p.needs_64bit_offsets() ? 7 : 5);
+  return band + sums + 2 * window.words + copies + 44;
+}
+constexpr std::int64_t register_budget = 220;
+
+/// Bytes of a warp's ring of so many steps.
+std::int64_t ring_bytes(const ConvProblem& p, std::int64_t copy, std::int64_t tiles, std::int64_t steps) {
+  return steps * slide_of(p).fresh * piece_of(p, tiles).strips * pitch_of(p, copy, tiles) * 16;
+}
+
+struct BandWork {
+  std::int64_t rows, across, parts, pieces, warps;
+};
+BandWork work_of(const ConvProblem& p, const Config& config) {
+  const Slide slide = slide_of(p);
+  const Piece piece = piece_of(p, config.get("tiles"));
+  const bool images = rows_are_images(p);
+  BandWork work{};
+  work.rows = config.get("rows");
+  work.across = piece.across;
+  work.parts = ceil_div(ceil_div(images ? p.n : p.p, slide.phases), work.rows) * slide.phases;
+  work.pieces = (images ? 1 : p.n) * work.parts * work.across;
+  work.warps = ceil_div(work.pieces, piece.strips) * (p.k / config.get("share"));
+  return work;
+}
+
+Refusal can_run(const ConvProblem& p, const DeviceInfo&) {
+  if (p.dtype == DType::f32) return "dtype = f32: the matrix unit takes f16 and bf16";
+  if (p.layout == Layout::nhwc) return "layout = nhwc: strips are rows of NCHW planes";
+  if (Refusal refusal = not_depthwise(p)) return refusal;
+  if (Refusal refusal = coordinates_too_large(p)) return refusal;
+  if (p.w % 2 != 0) return refuse("w", p.w, "an odd row length: rows do not start on the 4 bytes of a copy");
+  if (p.align < 4) return refuse("align", p.align, "asynchronous copies move at least 4 bytes");
+  if (registers_of(p, 2, 1, 1, 1) > register_budget) {
+    return refuse("r", p.r, "the bands of all kernel rows do not fit in registers");
+  }
+  if (ring_bytes(p, 2, 1, 2) > static_smem_limit) {
+    return refuse("stride_h", p.stride_h, "the input rows of two steps do not fit in 48 KiB of shared memory");
+  }
+  return too_many_blocks(p, {.channel_blocks = p.k, .tiles = p.q, .strips = p.p}, 32);
+}
+
+Refusal fits(const ConvProblem& p, const Config& config) {
+  if (Refusal refusal = wrong_knobs(config, {"copy", "tiles", "share", "batch", "depth", "rows", "threads"}))
+    return refusal;
+  const int copy = config.get("copy"), tiles = config.get("tiles"), share = config.get("share");
+  if (!power_of_two(copy) || copy < 2 || copy > max_vector(p)) {
+    return refuse("copy", copy, "2, 4 or 8, within the alignment class");
+  }
+  if (p.w % copy != 0) return refuse("copy", copy, "must divide w = " + std::to_string(p.w));
+  if (tiles > 4) return refuse("tiles", tiles, "at most 4");
+  if (p.multiplier() % share != 0) {
+    return refuse("share", share, "must divide the multiplier, " + std::to_string(p.multiplier()));
+  }
+  if (registers_of(p, copy, tiles, share, config.get("batch")) > register_budget) {
+    return refuse("batch", config.get("batch"), "too many registers with these tiles and this share");
+  }
+  if (Refusal refusal = wrong_threads(config)) return refusal;
+  if (config.get("depth") < 2) return refuse("depth", config.get("depth"), "at least 2");
+  if (ring_bytes(p, copy, tiles, std::int64_t{config.get("depth")} * config.get("batch")) *
+          (config.get("threads") / 32) >
+      static_smem_limit) {
+    return refuse("depth", config.get("depth"), "the rings of a block exceed 48 KiB of shared memory");
+  }
+  return std::nullopt;
+}
+
+std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
+  std::vector<Option> options;
+  const std::int64_t rows_of_all =
+      rows_are_images(p) ? std::max<std::int64_t>(1, p.n) : ceil_div(p.p, slide_of(p).phases);
+  const auto consider = [&](int copy, int share, int batch, int depth, std::int64_t rows, int threads) {
+    Config config{{{"copy", copy},
+                   {"tiles", 1},
+                   {"share", share},
+                   {"batch", batch},
+                   {"depth", depth},
+                   {"rows", static_cast<int>(std::min(rows, rows_of_all))},
+                   {"threads", threads}}};
+    if (fits(p, config)) return;
+    // Rows on their way do not occupy registers here, so a warp does what two of other kernels do.
+    const std::int64_t started = 2 * 32 * work_of(p, config).warps;
+    options.push_back({std::move(config), started});
+  };
+  const int widest = std::min(dividing_power(p.w, 8), max_vector(p));
+  // 16-byte copies pay where the window is long anyway; a short one grows by what they read ahead of it.
+  const int copy = p.s > 16 ? widest : std::min(widest, 4);
+  // A long turn of the loop pays for its waiting and its addresses: 7x7, f16, 32 images of 96x56x56 on an H200
+  // take 13.7 us with 4 rows a turn, 15.0 with 2, 19.1 with 1.
+  const int batch = slide_of(p).fresh > 1 ? 1 : covering_power(rows_of_all, 4);
+  const int depth = slide_of(p).fresh > 1 ? 4 : 3;
+  // Every part reads r - 1 rows again, so tall ones first, unless a few rows are all that is read again.
+  std::vector<std::int64_t> heights = {rows_of_all, ceil_div(rows_of_all, 2), ceil_div(rows_of_all, 4),
+                                       ceil_div(rows_of_all, 8)};
+  if (p.r <= 3 && rows_of_all > 28) heights.insert(heights.begin(), 14);
+  for (const std::int64_t rows : heights) {
+    if (rows < rows_of_all && rows < (p.r + 1) / 2) break;
+    consider(copy, 1, batch, depth, rows, 128);
+  }
+  consider(copy, dividing_power(p.multiplier(), 2), batch, depth, heights.front(), 128);
+  consider(copy, 1, std::max(1, batch / 2), depth + 1, heights.front(), 128);
+  consider(2, 1, 1, 2, rows_of_all, 32);  // always fits
+  return ranked(std::move(options), device);
+}
+
+KernelSpec kernel(const ConvProblem& p, const Config& config) {
+  const Window window = window_of(p, config.get("tiles"), config.get("copy"));
+  const Piece piece = piece_of(p, config.get("tiles"));
+  const Slide slide = slide_of(p);
+  Constants constants = common_constants(p);
+  add_dilation(constants, p);
+  add_group(constants, p);
+  constants.emplace_back("TILES", config.get("tiles"));
+  constants.emplace_back("WORDS", window.words);
+  constants.emplace_back("COPY", config.get("copy"));
+  constants.emplace_back("LEAD", window.lead);
+  constants.emplace_back("WHOLE_ROW", window.whole ? 1 : 0);
+  constants.emplace_back("STORE", dividing_power(p.q, std::min(2, max_vector(p))));
+  constants.emplace_back("SHARE", config.get("share"));
+  constants.emplace_back("BATCH", config.get("batch"));
+  constants.emplace_back("DEPTH", config.get("depth"));
+  constants.emplace_back("BLOCKS", piece.blocks);
+  constants.emplace_back("STRIPS", piece.strips);
+  constants.emplace_back("PITCH", pitch_of(p, config.get("copy"), config.get("tiles")));
+  constants.emplace_back("IMAGES", rows_are_images(p) ? 1 : 0);
+  constants.emplace_back("PHASES", slide.phases);
+  constants.emplace_back("STEP", slide.step);
+  return make_spec(dw_band, std::move(constants), config.get("threads"));
+}
+
+Geometry geometry(const ConvProblem& p, const Config& config) {
+  const int warps = config.get("threads") / 32;
+  return {.grid = ceil_div(work_of(p, config).warps, warps), .block = config.get("threads"), .dynamic_smem = 0};
+}
+
+void params(const ConvProblem& p, const Config& config, SlParams& out) {
+  const BandWork work = work_of(p, config);
+  out = common_params(p);
+  out.work = 32 * work.warps;
+  out.aux[0] = work.rows;
+  out.aux[1] = work.pieces;
+  out.div[0] = fast_div(p.k / config.get("share"));
+  out.div[1] = fast_div(work.across);
+  out.div[2] = fast_div(std::max<std::int64_t>(1, work.parts));
+}
+
+}  // namespace
+
+constinit const Schedule dw_band{
+    .name = "dw_band",
+    .source = "dw_band.cuh",
+    .min_capability = 80,
+    .size_generic = false,  // the width's divisor and the left pad are compiled in
+    .promises_no_spill = true,
+    .arithmetic = Arithmetic::mma,
+    .can_run = can_run,
+    .configs = configs,
+    .fits = fits,
+    .kernel = kernel,
+    .geometry = geometry,
+    .params = params,
+};
+
+}  // namespace sl
