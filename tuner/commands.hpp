@@ -13,6 +13,8 @@ int tune_command(const Options&);
 int merge_command(const Options&);
 int lint_command(const Options&);
 int derive_command(const Options&);
+/// Becomes the program sluice-rewrite, with the same arguments; returns where it cannot.
+int rewrite_command(char** argv);
 int cache_command(const Options&);
 int env_command(const Options&);
 

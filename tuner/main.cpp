@@ -9,7 +9,7 @@
 
 namespace {
 
-int dispatch(const sl::tool::Options& options) {
+int dispatch(const sl::tool::Options& options, char** argv) {
   using sl::tool::Command;
   switch (options.command) {
     case Command::devices:
@@ -28,6 +28,8 @@ int dispatch(const sl::tool::Options& options) {
       return sl::tool::derive_command(options);
     case Command::lint:
       return sl::tool::lint_command(options);
+    case Command::rewrite:
+      return sl::tool::rewrite_command(argv);
     case Command::cache_ls:
     case Command::cache_verify:
     case Command::cache_prune:
@@ -48,7 +50,7 @@ int dispatch(const sl::tool::Options& options) {
 int main(int argc, char** argv) {
   try {
     const auto parsed = sl::tool::parse_command_line(argc, argv);
-    const int code = parsed.exit ? *parsed.exit : dispatch(parsed.options);
+    const int code = parsed.exit ? *parsed.exit : dispatch(parsed.options, argv);
     sl::tool::progress("");
     // A text larger than stdout's buffer has failed already; the flush of what is left succeeds.
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

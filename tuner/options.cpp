@@ -28,6 +28,7 @@ Examples:
   sluice merge part1.json part2.json --out table.json
   sluice derive bench/results/nvidia-h200/*.jsonl --out routing.json
   sluice lint configs/routing/*.json
+  sluice rewrite model.onnx -o out.onnx --device h200 --batch 32
   sluice cache verify
   sluice env                           what to attach to a bug report
 
@@ -168,6 +169,27 @@ void add_lint(CLI::App& app, Options& o) {
   app.add_flag("--compile", o.compile, "Compile every winner of a decision table for the table's device");
 }
 
+void add_rewrite(CLI::App& app, Options& o) {
+  app.add_option("MODEL", o.model, "An ONNX model; it is never modified")->required();
+  app.add_option("-o,--out", o.out, "Where the rewritten model goes; it appears complete or not at all")
+      ->type_name("FILE");
+  app.add_option("--regular", o.lowering,
+                 "What the runtime's own lowering can compile: onnxruntime, none, or a file (default onnxruntime)")
+      ->type_name("WHAT");
+  app.add_option("--batch", o.plan_batch, "Plan inputs whose first dimension is not fixed for this batch")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
+  app.add_flag("--dry-run", o.dry_run, "Print what would be replaced, write nothing");
+  app.add_flag("--force", o.force, "Take nodes that routing would keep");
+  app.add_option(
+         "--device", o.device,
+         "What the model is prepared for: a described device (`sluice devices`), cuda, cuda:N, host, host:80 or "
+         "a description's .json (default: cuda:0 where there is a GPU, else host)")
+      ->type_name("DESC");
+  app.add_option("--routing-table", o.routing_table, "Routing table, or a folder of them (else SLUICE_ROUTING_TABLE)")
+      ->type_name("PATH");
+}
+
 // Each leaf sets the command when it was the one that parsed.
 CLI::App* leaf(CLI::App& parent, Options& o, Command command, const char* name, const char* help) {
   CLI::App* app = parent.add_subcommand(name, help);
@@ -209,6 +231,8 @@ void build(CLI::App& app, Options& o) {
   add_merge(*leaf(app, o, Command::merge, "merge", "Join decision tables, those of a fleet's shards say"), o);
   add_derive(*leaf(app, o, Command::derive, "derive", "Turn measured rows into a routing table"), o);
   add_lint(*leaf(app, o, Command::lint, "lint", "What is wrong with routing and decision tables"), o);
+
+  add_rewrite(*leaf(app, o, Command::rewrite, "rewrite", "Replace convolutions of an ONNX model, all or nothing"), o);
 
   CLI::App* cache = app.add_subcommand("cache", "The stores of kernels and decisions");
   cache->require_subcommand(1);

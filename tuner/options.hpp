@@ -24,6 +24,7 @@ enum class Command {
   merge,
   lint,
   derive,
+  rewrite,
   cache_ls,
   cache_verify,
   cache_prune,
@@ -66,6 +67,12 @@ struct Options {
   int min_cases = 2;
   int jobs = 1;  ///< processes, one a GPU; 0 = as many as there are GPUs
   bool only_missing = false, compile = false;
+
+  // rewrite
+  std::string model;
+  std::string lowering = "onnxruntime";  ///< what the caller's own lowering can compile
+  std::int64_t plan_batch = 0;           ///< 0 = not given
+  bool dry_run = false;
 
   // where files are, over the environment
   std::string cache_dir, routing_table, decision_table;
