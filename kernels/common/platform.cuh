@@ -21,6 +21,9 @@
 //   load_matrix<N, TRANS>(r, row)  N (1, 2, 4) matrices of 8 rows of 8 16-bit elements from shared memory; lane i names
 //                                  row i % 8 of matrix i / 8, 16-byte aligned (lanes beyond 8 N: any valid row). Lane
 //                                  gets columns 2t, 2t+1 of row g; TRANS: rows 2t, 2t+1 of column g. All 32 lanes
+//   SharedRow(const void*)         a place in shared memory for load_matrix; + int moves it by bytes. Worth it where
+//   many
+//                                  loads are constants apart: from a pointer each pays for its address, from this none
 //   copy_async<BYTES>(to, from, present)
 //                                  4, 8 or 16 bytes from global to shared memory, zeros where not present (from must be
 //                                  a valid address even then). Visible to the thread after copy_async_wait<LEFT>(),
@@ -108,10 +111,20 @@ SL_DEVICE void mma_k8(float (&d)[4], const unsigned (&a)[2], unsigned b0) {
   }
 }
 
+struct SharedRow {
+  unsigned at;
+  SL_DEVICE explicit SharedRow(const void* p) : at(detail::shared_address(p)) {}
+  SL_DEVICE SharedRow operator+(int bytes) const {
+    SharedRow moved = *this;
+    moved.at += static_cast<unsigned>(bytes);
+    return moved;
+  }
+};
+
 // Volatile, so that no such load moves across a barrier; ptxas still schedules them freely between barriers.
 template <int N, bool TRANS = false>
-SL_DEVICE void load_matrix(unsigned (&r)[N], const void* row) {
-  const unsigned at = detail::shared_address(row);
+SL_DEVICE void load_matrix(unsigned (&r)[N], SharedRow row) {
+  const unsigned at = row.at;
   if constexpr (N == 1 && !TRANS) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(at));
   } else if constexpr (N == 1) {
@@ -129,6 +142,11 @@ SL_DEVICE void load_matrix(unsigned (&r)[N], const void* row) {
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(at));
   }
+}
+
+template <int N, bool TRANS = false>
+SL_DEVICE void load_matrix(unsigned (&r)[N], const void* row) {
+  load_matrix<N, TRANS>(r, SharedRow(row));
 }
 
 template <int BYTES>

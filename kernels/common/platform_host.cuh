@@ -193,6 +193,16 @@ inline void load_matrix(unsigned (&r)[N], const void* row) {
   for (int i = 0; i < N; ++i) r[i] = mine.word[i];
 }
 
+struct SharedRow {
+  const unsigned char* at;
+  explicit SharedRow(const void* p) : at(static_cast<const unsigned char*>(p)) {}
+  SharedRow operator+(int bytes) const { return SharedRow(at + bytes); }
+};
+template <int N, bool TRANS = false>
+inline void load_matrix(unsigned (&r)[N], SharedRow row) {
+  load_matrix<N, TRANS>(r, static_cast<const void*>(row.at));
+}
+
 template <int BYTES>
 inline void copy_async(void* to, const void* from, bool present = true) {
   detail::check_alignment(to, BYTES);

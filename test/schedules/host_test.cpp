@@ -184,6 +184,7 @@ TEST_F(HostSchedules, AlignmentDoesNotChangeResults) {
     for (const std::int32_t align : {16, 8, 4, 2}) {
       Job job = aligned;
       job.problem.align = align;
+      if (job.schedule->can_run(job.problem, runner.info())) continue;  // one that only moves 16 bytes at once
       job.config = job.schedule->configs(job.problem, runner.info()).front();
       job.fill = Fill::integer;
       jobs.push_back(std::move(job));

@@ -132,6 +132,23 @@ TEST(Refusals, NameTheFieldAndItsValue) {
       {&grp_reduce, "g8ic8ih7oc8oh1kh7ph0", nullptr},
       {&grp_reduce, "g8ic8ih7oc8oh6kh2ph0", "r * s * c / groups = 4"},
       {&grp_reduce, "mb64g64ic64ih56oc64oh56kh3ph1", "n * k * p * q = 12845056"},
+      {&grp_mma_nhwc, "g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nhwc", nullptr},
+      {&grp_mma_nhwc, "g8ic8ih9oc24oh9kh3ph1 dt=bf16 tag=nhwc", nullptr},
+      {&grp_mma_nhwc, "g8ic32ih9oc32oh9kh3ph1 dt=f32 tag=nhwc", "dt = f32"},
+      {&grp_mma_nhwc, "g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nchw", "tag = nchw"},
+      {&grp_mma_nhwc, "g8ic24ih9oc32oh9kh3ph1 dt=f16 tag=nhwc", "c / groups = 3"},
+      {&grp_mma_nhwc, "g3ic12ih9oc12oh9kh3ph1 dt=f16 tag=nhwc", "c = 12"},
+      {&grp_mma_nhwc, "g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nhwc align=8", "align = 8"},
+      {&grp_mma_nhwc, "g8ic8ih9oc8oh9kh3ph1 dt=f16 tag=nhwc", "k / groups = 1"},
+      {&grp_mma_nhwc, "g8ic32ih11oc32oh11kh11ph5 dt=f16 tag=nhwc", "r * s = 121"},
+      {&grp_mma_nhwc, "g8ic32ih9iw16000oc32oh9ow2000kh3kw3ph1pw1dw7000 dt=f16 tag=nhwc", "shared memory = "},
+      {&grp_mma_nchw, "g5ic15ih9oc20oh9kh3ph1 dt=f16 tag=nchw", nullptr},
+      {&grp_mma_nchw, "g8ic8ih9oc24oh9kh3ph1 dt=bf16 tag=nchw align=2", nullptr},
+      {&grp_mma_nchw, "g8ic32ih9oc32oh9kh3ph1 dt=f32 tag=nchw", "dt = f32"},
+      {&grp_mma_nchw, "g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nhwc", "tag = nhwc"},
+      {&grp_mma_nchw, "g2ic32ih9oc32oh9kh3ph1 dt=f16 tag=nchw", "c / groups = 16"},
+      {&grp_mma_nchw, "g8ic8ih9oc8oh9kh3ph1 dt=f16 tag=nchw", "k / groups = 1"},
+      {&grp_mma_nchw, "g8ic64ih11oc64oh11kh11ph5 dt=f16 tag=nchw", "r * s = 121"},
       {&dw_flat, "mb1g1ic1ih1iw600000000oc1oh1ow600000000kh1kw1", "w = 600000000"},
   };
   for (const RefusalCase& c : cases) {
@@ -150,6 +167,8 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
   const ConvProblem nchw = parsed("g12ic12ih9oc12oh9kh3ph1 dt=f16 tag=nchw");
   const ConvProblem grouped = parsed("g3ic12ih9oc12oh9kh3ph1");
   const ConvProblem even = parsed("g12ic12ih9iw10oc12oh9ow10kh3kw3ph1pw1 dt=f16 tag=nchw");
+  const ConvProblem halves = parsed("g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nhwc");
+  const ConvProblem planes = parsed("g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nchw");
   struct {
     const Schedule* schedule;
     const ConvProblem* problem;
@@ -182,6 +201,21 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
       {&grp_plane, &grouped, "lanes=32,outs=4,cols=4,turns=1,threads=128", nullptr},
       {&grp_plane, &grouped, "lanes=32,outs=8,cols=2,turns=1,threads=128", "outs = 8"},
       {&grp_plane, &grouped, "lanes=3,outs=1,cols=2,turns=1,threads=128", "lanes = 3"},
+      {&grp_mma_nhwc, &halves, "octets=4,slices=1,units=2,rows=4,tiles=2,stages=2,blocks=1,threads=128", nullptr},
+      {&grp_mma_nhwc, &halves, "octets=3,slices=1,units=2,rows=4,tiles=2,stages=2,blocks=1,threads=128", "units = 2"},
+      {&grp_mma_nhwc, &halves, "octets=4,slices=1,units=2,rows=4,tiles=2,stages=2,blocks=1,threads=96", "threads = 96"},
+      {&grp_mma_nhwc, &halves, "octets=4,slices=1,units=4,rows=16,tiles=2,stages=2,blocks=1,threads=32", "units = 4"},
+      {&grp_mma_nhwc, &halves, "octets=16,slices=1,units=4,rows=7,tiles=16,stages=2,blocks=1,threads=128",
+       "tiles = 16"},
+      {&grp_mma_nchw, &planes, "groups=2,units=1,part=4,across=3,rows=2,down=2,stages=2,blocks=1,threads=128", nullptr},
+      {&grp_mma_nchw, &planes, "groups=2,units=1,part=4,across=3,rows=2,down=2,stages=2,blocks=1,threads=64",
+       "threads = 64"},
+      {&grp_mma_nchw, &planes, "groups=2,units=1,part=6,across=3,rows=2,down=2,stages=2,blocks=1,threads=128",
+       "part = 6"},
+      {&grp_mma_nchw, &planes, "groups=2,units=1,part=4,across=9,rows=2,down=2,stages=2,blocks=1,threads=128",
+       "across = 9"},
+      {&grp_mma_nchw, &planes, "groups=2,units=2,part=4,across=3,rows=2,down=2,stages=2,blocks=1,threads=64",
+       "units = 2"},
       {&grp_reduce, &grouped, "lanes=64,threads=128", "lanes = 64"},
       {&grp_reduce, &grouped, "lanes=128,threads=128", nullptr},
   };

@@ -1,0 +1,259 @@
+// grp_mma_nhwc (kernels/grp_mma_nhwc.cuh): 16-bit NHWC, a few channels a group, on the matrix unit. Knobs: octets of 8
+// input channels a block, slices (blocks that share the outputs of those), units of 8 output channels a warp, rows of a
+// strip, tiles of 8 columns side by side, stages of buffering, blocks of a chunk of octets (a run-time number: it costs
+// no compilation).
+#include <algorithm>
+
+#include "schedules/common.hpp"
+#include "schedules/list.hpp"
+#include "schedules/tile_model.hpp"
+
+namespace sl {
+namespace {
+
+constexpr int most_smem = 227 * 1024;  // of a block, on the devices that have most
+constexpr std::int64_t most_taps = 81;
+
+struct Shape {
+  int octets, slices, units, rows, tiles, stages, threads;
+};
+Shape shape_of(const Config& c) {
+  return {c.get("octets"), c.get("slices"), c.get("units"),  c.get("rows"),
+          c.get("tiles"),  c.get("stages"), c.get("threads")};
+}
+
+/// Output channels of an octet, and how many units they are.
+std::int64_t outs_of(const ConvProblem& p) { return 8 / p.channels_per_group() * p.multiplier(); }
+std::int64_t parts_of(const ConvProblem& p) { return ceil_div(outs_of(p), 8); }
+
+std::int64_t rows_in(const ConvProblem& p, const Shape& s) { return (2 * s.rows - 1) * p.stride_h + p.effective_r(); }
+std::int64_t columns_in(const ConvProblem& p, const Shape& s) {
+  return (8 * s.tiles - 1) * p.stride_w + p.effective_s();
+}
+/// As the kernel's BUFFER.
+std::int64_t buffer_bytes(const ConvProblem& p, const Shape& s) {
+  const std::int64_t columns = ceil_div(columns_in(p, s), p.stride_w) * p.stride_w;
+  return rows_in(p, s) * columns * (s.octets | 1) * 16;
+}
+/// As the kernel's WEIGHTS.
+std::int64_t weight_bytes(const ConvProblem& p, const Shape& s) {
+  const std::int64_t slice = ceil_div(parts_of(p), s.slices) * 8;
+  return (s.slices == 1 ? s.octets * outs_of(p) : slice) * p.taps() * p.channels_per_group() * 2;
+}
+std::int64_t smem_bytes(const ConvProblem& p, const Shape& s) {
+  const std::int64_t buffer = buffer_bytes(p, s);
+  return std::max(s.stages * buffer, std::max(1, s.stages - 1) * buffer + weight_bytes(p, s));
+}
+
+/// What a thread keeps: the weights of its units, their sums, a row's fragments, and about 48 besides.
+std::int64_t registers_of(const ConvProblem& p, const Shape& s) {
+  return s.units * (p.taps() + 4 * s.rows) + 2 * p.s + (p.bias == Bias::none ? 0 : 2 * s.units) + 48;
+}
+
+struct Work {
+  std::int64_t chunks = 1, column_tiles = 1, row_tiles = 1;
+  std::int64_t tiles = 0;  ///< of a chunk
+};
+Work work_of(const ConvProblem& p, const Shape& s) {
+  Work work;
+  work.chunks = ceil_div(p.c / 8, s.octets) * s.slices;
+  work.column_tiles = ceil_div(p.q, 8 * s.tiles);
+  work.row_tiles = ceil_div(p.p, 2 * s.rows);
+  work.tiles = p.n * work.column_tiles * work.row_tiles;
+  return work;
+}
+std::int64_t blocks_of(const ConvProblem& p, const Config& config) {
+  return std::min<std::int64_t>(config.get("blocks"), work_of(p, shape_of(config)).tiles);
+}
+
+Shape smallest(const ConvProblem& p) { return {1, static_cast<int>(parts_of(p)), 1, 1, 1, 1, 32}; }
+
+Refusal can_run(const ConvProblem& p, const DeviceInfo& device) {
+  if (p.dtype == DType::f32) return "dt = f32: the matrix unit takes f16 and bf16 here";
+  if (p.layout != Layout::nhwc) return "tag = nchw: this schedule takes nhwc only";
+  const std::int64_t cpg = p.channels_per_group();
+  if (cpg != 1 && cpg != 2 && cpg != 4 && cpg != 8) return refuse("c / groups", cpg, "1, 2, 4 or 8");
+  if (p.depthwise() && p.multiplier() == 1) {
+    return refuse("k / groups", 1, "at least 2 where c / groups is 1: plain depthwise belongs to the dw schedules");
+  }
+  if (p.c % 8 != 0) return refuse("c", p.c, "a multiple of 8: tiles move 8 channels at once");
+  if (p.align < 16) return refuse("align", p.align, "16: tiles move 16 bytes at once");
+  if (parts_of(p) > 1024) return refuse("k / groups", p.multiplier(), "more outputs of 8 channels than 8192");
+  if (p.taps() > most_taps) return refuse("r * s", p.taps(), "weights stay in registers, so at most 81 taps");
+  if (Refusal refusal = coordinates_too_large(p)) return refusal;
+  if (smem_bytes(p, smallest(p)) > std::max(device.smem_optin, static_smem_limit)) {
+    return refuse("shared memory", smem_bytes(p, smallest(p)),
+                  "bytes for a tile of this dilation and stride: the device has fewer");
+  }
+  if (p.c / 8 * parts_of(p) > max_grid) return refuse("c", p.c, "needs more blocks than the 2147483647 of a grid");
+  return std::nullopt;
+}
+
+Refusal fits(const ConvProblem& p, const Config& config) {
+  if (Refusal refusal =
+          wrong_knobs(config, {"octets", "slices", "units", "rows", "tiles", "stages", "blocks", "threads"})) {
+    return refusal;
+  }
+  if (Refusal refusal = wrong_threads(config)) return refusal;
+  const Shape s = shape_of(config);
+  const std::int64_t parts = parts_of(p);
+  if (s.octets > 32) return refuse("octets", s.octets, "at most 32");
+  if (s.units > 8 || s.octets * parts % (std::int64_t{s.units} * s.slices) != 0) {
+    return refuse("units", s.units, "at most 8; units * slices divides octets * " + std::to_string(parts));
+  }
+  if (s.units % std::min<std::int64_t>(s.units, parts) != 0 || parts % std::min<std::int64_t>(s.units, parts) != 0) {
+    return refuse("units", s.units, "divides or is divided by the units of an octet, " + std::to_string(parts));
+  }
+  if (s.threads / 32 % (s.octets * parts / s.slices / s.units) != 0) {
+    return refuse("threads", s.threads, "its warps are a multiple of octets * parts / slices / units");
+  }
+  if (s.rows > 16) return refuse("rows", s.rows, "at most 16");
+  if (s.tiles > 16) return refuse("tiles", s.tiles, "at most 16");
+  if (s.stages > 4) return refuse("stages", s.stages, "at most 4");
+  if (smem_bytes(p, s) > most_smem) return refuse("tiles", s.tiles, "the tile exceeds 227 KiB of shared memory");
+  const std::int64_t budget = std::min<std::int64_t>(255, 65536 / s.threads / 8 * 8);
+  if (registers_of(p, s) > budget) return refuse("units", s.units, "too many registers with these rows and threads");
+  if (work_of(p, s).chunks * config.get("blocks") > max_grid) {
+    return refuse("blocks", config.get("blocks"), "needs more blocks than the 2147483647 of a grid");
+  }
+  return std::nullopt;
+}
+
+TileModel model_of(const ConvProblem& p, const Shape& s) {
+  const Work work = work_of(p, s);
+  const double inputs = 16.0 * s.octets * static_cast<double>(rows_in(p, s) * columns_in(p, s));
+  const double warps = s.threads / 32.0;
+  const std::int64_t groups = s.octets * parts_of(p) / s.slices / s.units, taps = p.taps();
+  const double own = 16.0 * s.octets * static_cast<double>(2 * s.rows * p.stride_h * 8 * s.tiles * p.stride_w);
+  TileModel m;
+  m.tiles = work.tiles * work.chunks;
+  m.smem = smem_bytes(p, s);
+  m.registers = registers_of(p, s);
+  m.threads = s.threads;
+  m.stages = s.stages;
+  m.bytes_in = inputs * (s.octets == 1 && p.c > 8 ? 1.8 : s.octets == 2 && p.c > 16 ? 1.1 : 1.0);  // part of a sector
+  m.bytes_out = 2.0 * 16 * s.rows * s.tiles * s.octets * static_cast<double>(outs_of(p)) / s.slices;
+  m.border = std::max(1.0, inputs / own);
+  m.fetch = 40 + 4 * inputs / (16 * 32 * warps);
+  m.task = 60.0 + s.units * s.rows * (15 + 0.7 * static_cast<double>(taps));
+  m.tasks = s.tiles * groups;
+  m.rounds = ceil_div(m.tasks, s.threads / 32);
+  return m;
+}
+
+/// Tiles side by side: as many as cover a row, up to 8; fewer only where that leaves multiprocessors idle.
+std::vector<int> tile_counts(const ConvProblem& p, const DeviceInfo& device) {
+  const std::int64_t cover = ceil_div(p.q, 8);
+  const auto widest = static_cast<int>(ceil_div(cover, ceil_div(cover, 8)));
+  std::vector<int> counts = {widest};
+  if (p.n * p.p * ceil_div(p.c, 32) < 16 * static_cast<std::int64_t>(device.sm_count)) {
+    for (int half = (widest + 1) / 2; half < counts.back(); half = (half + 1) / 2) counts.push_back(half);
+  } else if (widest > 4) {
+    counts.push_back((widest + 1) / 2);
+  }
+  return counts;
+}
+
+std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
+  const std::int64_t parts = parts_of(p), octets_in_all = p.c / 8;
+  const std::int64_t smem_limit = std::max(device.smem_optin, static_smem_limit);
+  std::vector<std::pair<double, Config>> found;
+  const auto consider = [&](Shape s) {
+    Config config{{{"octets", s.octets},
+                   {"slices", s.slices},
+                   {"units", s.units},
+                   {"rows", s.rows},
+                   {"tiles", s.tiles},
+                   {"stages", s.stages},
+                   {"blocks", 1},
+                   {"threads", s.threads}}};
+    if (fits(p, config) || smem_bytes(p, s) > smem_limit) return;
+    const Work work = work_of(p, s);
+    const TileModel model = model_of(p, s);
+    const std::int64_t slots =
+        std::max<std::int64_t>(1, resident_blocks(model, device) * std::max(1, device.sm_count) / work.chunks);
+    const std::int64_t turns = std::max<std::int64_t>(1, ceil_div(work.tiles, slots));
+    if (s.stages > turns) return;
+    config.knobs[6].second = static_cast<int>(std::max<std::int64_t>(1, ceil_div(work.tiles, turns)));
+    found.emplace_back(cycles(model, device), std::move(config));
+  };
+  for (const int octets : {4, 2, 8, 1, 3, 6, 5, 7, 13}) {
+    if (octets > octets_in_all) continue;
+    for (const int units : {2, 1, 4}) {
+      for (const int slices : {1, 2, 4, 8}) {
+        if ((slices > 1 && octets > 1) || octets * parts % (units * slices) != 0) continue;
+        for (const int rows : {4, 2, 7, 1}) {
+          if (rows > 1 && rows >= p.p) continue;
+          for (const int tiles : tile_counts(p, device)) {
+            for (const int across : {tiles, (tiles + 1) / 2, (tiles + 3) / 4}) {
+              const std::int64_t threads = 32 * across * octets * parts / slices / units;
+              if (threads > 1024) continue;
+              for (const int stages : {2, 3, 1}) {
+                consider({octets, slices, units, rows, tiles, stages, static_cast<int>(threads)});
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  if (found.empty()) consider(smallest(p));  // fits whatever the shape of the problem, see can_run
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Config> configs;
+  for (auto& [estimate, config] : found) {
+    const bool known = std::find(configs.begin(), configs.end(), config) != configs.end();
+    if (configs.size() < 8 && !known) configs.push_back(std::move(config));
+  }
+  return configs;
+}
+
+KernelSpec kernel(const ConvProblem& p, const Config& config) {
+  Constants constants = common_constants(p);
+  add_dilation(constants, p);
+  add_group(constants, p);
+  const Shape s = shape_of(config);
+  constants.emplace_back("OCTETS", s.octets);
+  constants.emplace_back("SLICES", s.slices);
+  constants.emplace_back("UNITS", s.units);
+  constants.emplace_back("ROWS", s.rows);
+  constants.emplace_back("TILES", s.tiles);
+  constants.emplace_back("STAGES", s.stages);
+  return make_spec(grp_mma_nhwc, std::move(constants), s.threads);
+}
+
+Geometry geometry(const ConvProblem& p, const Config& config) {
+  const Shape s = shape_of(config);
+  return {.grid = work_of(p, s).chunks * blocks_of(p, config),
+          .block = s.threads,
+          .dynamic_smem = static_cast<int>(smem_bytes(p, s))};
+}
+
+void params(const ConvProblem& p, const Config& config, SlParams& out) {
+  out = common_params(p);
+  const Work work = work_of(p, shape_of(config));
+  out.work = work.chunks * blocks_of(p, config) * config.get("threads");
+  out.aux[0] = work.tiles;
+  out.aux[1] = std::max<std::int64_t>(1, blocks_of(p, config));
+  out.div[0] = fast_div(work.chunks);
+  out.div[1] = fast_div(work.column_tiles);
+  out.div[2] = fast_div(work.row_tiles);
+}
+
+}  // namespace
+
+constinit const Schedule grp_mma_nhwc{
+    .name = "grp_mma_nhwc",
+    .source = "grp_mma_nhwc.cuh",
+    .min_capability = 80,
+    .size_generic = false,
+    .promises_no_spill = true,
+    .arithmetic = Arithmetic::mma,
+    .can_run = can_run,
+    .configs = configs,
+    .fits = fits,
+    .kernel = kernel,
+    .geometry = geometry,
+    .params = params,
+};
+
+}  // namespace sl
