@@ -33,23 +33,27 @@ std::int64_t dil_w(const ConvProblem& p) { return p.s == 1 ? 1 : p.dil_w; }
 std::int64_t words(const ConvProblem& p) {
   return ceil_div((1 + (cols(p) - 1) * p.stride_w + (p.s - 1) * dil_w(p)) / 2 + 1, step(p)) * sets(p);
 }
-int vec_of(const ConvProblem& p) { return dividing_power(p.w, max_vector(p)); }
-std::int64_t lead_of(const ConvProblem& p) {
-  const std::int64_t vec = std::max(2, vec_of(p));
+std::int64_t wide(const Shape& s) { return std::int64_t{s.across} * s.part; }
+/// Columns of one copy: rows are whole vectors, and so are the steps from one tile of a row to the next.
+int vec_of(const ConvProblem& p, const Shape& s) {
+  const int of_row = dividing_power(p.w, max_vector(p));
+  return p.q <= wide(s) ? of_row : dividing_power(wide(s) * p.stride_w, of_row);
+}
+std::int64_t lead_of(const ConvProblem& p, const Shape& s) {
+  const std::int64_t vec = std::max(2, vec_of(p, s));
   return ((-p.pad_left) % vec + vec) % vec;
 }
 int strips(const Shape& s) { return 16 / covering_power(s.across, 8); }
-std::int64_t wide(const Shape& s) { return std::int64_t{s.across} * s.part; }
 std::int64_t high(const Shape& s) { return std::int64_t{strips(s)} * s.rows * s.down; }
 std::int64_t rows_in(const ConvProblem& p, const Shape& s) { return (high(s) - 1) * p.stride_h + p.effective_r(); }
 std::int64_t pairs_of(const ConvProblem& p, const Shape& s) {
-  const std::int64_t at = lead_of(p) + (s.part / cols(p) - 1) * cols(p) * p.stride_w;
+  const std::int64_t at = lead_of(p, s) + (s.part / cols(p) - 1) * cols(p) * p.stride_w;
   const std::int64_t last = ceil_div((at % 2 + (cols(p) - 1) * p.stride_w + (p.s - 1) * dil_w(p)) / 2 + 1, step(p));
   return at / 2 + (last - 1) * step(p) + 1;
 }
 std::int64_t buffer_bytes(const ConvProblem& p, const Shape& s) {
-  const std::int64_t vec = vec_of(p);
-  const std::int64_t needed = lead_of(p) + (wide(s) - 1) * p.stride_w + (p.s - 1) * dil_w(p) + 1;
+  const std::int64_t vec = vec_of(p, s);
+  const std::int64_t needed = lead_of(p, s) + (wide(s) - 1) * p.stride_w + (p.s - 1) * dil_w(p) + 1;
   const std::int64_t read = (s.across - 1) * s.part * p.stride_w + 2 * (pairs_of(p, s) + step(p) - 1);
   const std::int64_t filled = std::max(ceil_div(needed, vec), ceil_div(read, vec));
   const std::int64_t pitch = ceil_div(filled * vec * 2, 16) * 16;
@@ -147,7 +151,7 @@ Refusal fits(const ConvProblem& p, const Config& config) {
 TileModel model_of(const ConvProblem& p, const Shape& s) {
   const Work work = work_of(p, s);
   const double channels = static_cast<double>(s.groups * p.channels_per_group());
-  const double columns = static_cast<double>((wide(s) - 1) * p.stride_w + 1), vec = vec_of(p);
+  const double columns = static_cast<double>((wide(s) - 1) * p.stride_w + 1), vec = vec_of(p, s);
   const double inputs = 2.0 * channels * static_cast<double>(rows_in(p, s)) * columns;
   const std::int64_t products = s.part / cols(p);
   TileModel m;
@@ -220,10 +224,10 @@ KernelSpec kernel(const ConvProblem& p, const Config& config) {
   add_dilation(constants, p);
   add_group(constants, p);
   const Shape s = shape_of(config);
-  constants.emplace_back("VEC", vec_of(p));
+  constants.emplace_back("VEC", vec_of(p, s));
   constants.emplace_back("WVEC", dividing_power(weight_bytes(p, {.groups = 1}) / 2, max_vector(p)));
   constants.emplace_back("STORE", std::min(s.part, dividing_power(p.q, max_vector(p))));
-  constants.emplace_back("LEAD", lead_of(p));
+  constants.emplace_back("LEAD", lead_of(p, s));
   constants.emplace_back("BLOCK_GROUPS", s.groups);
   constants.emplace_back("UNITS", s.units);
   constants.emplace_back("PART", s.part);

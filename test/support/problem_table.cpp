@@ -52,6 +52,7 @@ constexpr Row rows[] = {
     {"dw_batch5", "rocm-libraries#4998", 5, 8, 1, 1, {7, 9}, {3, 3}, one, one, {1, 0, 1, 0}},
     {"dw_rows_of_8", "widths that divide by 8", 2, 6, 1, 1, {5, 32}, {3, 3}, one, one, {1, 1, 1, 1}},
     {"dw_row_of_37", "a row that ends inside a vector", 1, 6, 1, 1, {5, 37}, {3, 5}, one, one, {1, 2, 1, 2}},
+    {"grp8_rows_of_56", "several tiles a row, each on whole vectors", 1, 2, 8, 8, {6, 56}, {3, 3}, one, one, {1, 1, 1, 1}},
     {"dw_row_of_129", "longer than a block's strip", 1, 3, 1, 1, {3, 129}, {3, 3}, one, one, {1, 1, 1, 1}},
     // Strides.
     {"dw_s2", "", 2, 9, 1, 1, {13, 16}, {3, 3}, {2, 2}, one, {1, 0, 1, 0}},
