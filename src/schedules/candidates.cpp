@@ -20,6 +20,13 @@ Refusal refusal_of(const Schedule& schedule, const ConvProblem& problem, const D
   return schedule.can_run(problem, device);
 }
 
+/// How many configurations the schedule at this place of the preference gets. NVRTC takes its front end one program at
+/// a time, about 40 ms each, so 20 candidates and more eat the budget of a first use before one of them is timed.
+std::size_t share(std::size_t place) {
+  constexpr std::size_t shares[] = {6, 4, 2};
+  return place < std::size(shares) ? shares[place] : 1;
+}
+
 }  // namespace
 
 CandidateSet candidates(const ConvProblem& problem, const DeviceInfo& device, std::span<const std::string> only,
@@ -32,8 +39,10 @@ CandidateSet candidates(const ConvProblem& problem, const DeviceInfo& device, st
       set.refusals.push_back({std::string(schedule->name), *std::move(refusal)});
       continue;
     }
-    spaces.emplace_back(schedule, schedule->configs(problem, device));
-    longest = std::max(longest, spaces.back().second.size());
+    std::vector<Config> configs = schedule->configs(problem, device);
+    configs.resize(std::min(configs.size(), share(spaces.size())));
+    longest = std::max(longest, configs.size());
+    spaces.emplace_back(schedule, std::move(configs));
   }
   // The best guess of every schedule, then the second of every one: whatever a budget leaves time for, no schedule goes
   // untried because another has many configurations.
