@@ -1,5 +1,6 @@
 #include "dispatch/shapes.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace sl {
@@ -12,14 +13,21 @@ ConvProblem with_batch(ConvProblem problem, std::int64_t n) {
   return problem;
 }
 
-/// Symbols of the kernels that a decision says were compiled: its winner and whatever tuning got past the compiler.
-std::set<std::string> compiled_entries(const ConvProblem& problem, const Decision& decision) {
-  std::set<std::string> entries;
+bool has(const CandidateSet& set, const Schedule* schedule) {
+  return std::any_of(set.candidates.begin(), set.candidates.end(),
+                     [schedule](const Candidate& candidate) { return candidate.schedule == schedule; });
+}
+
+}  // namespace
+
+/// The kernels that a decision says were compiled: its winner's and whatever tuning got past the compiler.
+Shapes::Kernels Shapes::kernels_of(const ConvProblem& problem, const Decision& decision) {
+  Kernels kernels;
   const auto add = [&](const std::string& schedule_name, const std::string& config_text) {
     const Schedule* schedule = find_schedule(schedule_name);
     const std::optional<Config> config = Config::parse(config_text);
     if (schedule == nullptr || !config || schedule->fits(problem, *config)) return;
-    entries.insert(schedule->kernel(problem, *config).entry());
+    kernels.emplace(schedule->kernel(problem, *config).entry(), Candidate{schedule, *config});
   };
   if (!decision.schedule.empty()) add(decision.schedule, decision.config);
   for (const CandidateRecord& row : decision.candidates) {
@@ -27,14 +35,12 @@ std::set<std::string> compiled_entries(const ConvProblem& problem, const Decisio
     if (outcome == "untimed" || outcome.starts_with("skipped") || outcome.starts_with("compile")) continue;
     add(row.schedule, row.config);
   }
-  return entries;
+  return kernels;
 }
-
-}  // namespace
 
 void Shapes::remember(const ConvProblem& problem, const Decision& decision) {
   if (decision.partial) return;  // what little time there was for must not narrow every other batch
-  std::set<std::string> found = compiled_entries(problem, decision);
+  Kernels found = kernels_of(problem, decision);
   const Digest shape = with_batch(problem, 1).digest();
   const std::lock_guard lock(mutex_);
   const auto [it, added] = entries_.try_emplace(shape);
@@ -49,7 +55,7 @@ void Shapes::remember(const ConvProblem& problem, const Decision& decision) {
 
 CandidateSet Shapes::compiled(const ConvProblem& problem, const DeviceInfo& device, const std::string& driver,
                               const DecisionStore* store, const CandidateSet& set) {
-  std::set<std::string> known;
+  Kernels known;
   {
     const std::lock_guard lock(mutex_);
     if (const auto it = entries_.find(with_batch(problem, 1).digest()); it != entries_.end()) known = it->second;
@@ -59,7 +65,7 @@ CandidateSet Shapes::compiled(const ConvProblem& problem, const DeviceInfo& devi
       if (n == problem.n) continue;
       const ConvProblem other = with_batch(problem, n);
       if (const auto found = store->find(other, device, driver, set); found && !found->decision.partial) {
-        known.merge(compiled_entries(other, found->decision));
+        known.merge(kernels_of(other, found->decision));
       }
     }
   }
@@ -68,6 +74,12 @@ CandidateSet Shapes::compiled(const ConvProblem& problem, const DeviceInfo& devi
     if (known.contains(candidate.schedule->kernel(problem, candidate.config).entry())) {
       result.candidates.push_back(candidate);
     }
+  }
+  const CandidateSet own = result;
+  for (const auto& [entry, candidate] : known) {
+    const Schedule& schedule = *candidate.schedule;
+    if (has(own, &schedule) || !has(set, &schedule) || schedule.fits(problem, candidate.config)) continue;
+    result.candidates.push_back(candidate);
   }
   if (result.candidates.empty()) return set;
   result.refusals = set.refusals;

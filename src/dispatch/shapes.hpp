@@ -2,8 +2,8 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -21,15 +21,19 @@ class Shapes {
 
   /// Notes the kernels that a decision about `problem` compiled.
   void remember(const ConvProblem& problem, const Decision&);
-  /// The candidates of `set` whose kernels the shape has, from this process or, by `store` (may be null), from others;
-  /// all of them where it has none.
+  /// The candidates of `set` whose kernels the shape has, from this process or, by `store` (may be null), from others.
+  /// Of a schedule that has none of its own there, the ones the shape has; all of `set` where the shape has no kernel.
   CandidateSet compiled(const ConvProblem& problem, const DeviceInfo&, const std::string& driver,
                         const DecisionStore* store, const CandidateSet& set);
 
  private:
+  /// By symbol: the candidate that compiled it.
+  using Kernels = std::map<std::string, Candidate>;
+  static Kernels kernels_of(const ConvProblem&, const Decision&);
+
   std::mutex mutex_;
   std::size_t capacity_;
-  std::unordered_map<Digest, std::set<std::string>, DigestHash> entries_;
+  std::unordered_map<Digest, Kernels, DigestHash> entries_;
   std::deque<Digest> order_;  // oldest first
 };
 
