@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -41,7 +42,7 @@ double milliseconds(Clock::duration d) { return std::chrono::duration<double, st
 
 double percentile(std::vector<double> values, double p) {
   if (values.empty()) return 0;
-  const auto at = static_cast<std::ptrdiff_t>(p * static_cast<double>(values.size() - 1) + 0.5);
+  const std::ptrdiff_t at = std::lround(p * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), values.begin() + at, values.end());
   return values[static_cast<std::size_t>(at)];
 }

@@ -193,8 +193,8 @@ T JsonFields::get(std::string_view key, const std::optional<T>& fallback, Read r
   return T{};
 }
 
-std::string JsonFields::text(std::string_view key, std::optional<std::string> fallback) {
-  return get<std::string>(key, std::move(fallback), [](const JsonView& v) { return v.text(); });
+std::string JsonFields::text(std::string_view key, const std::optional<std::string>& fallback) {
+  return get<std::string>(key, fallback, [](const JsonView& v) { return v.text(); });
 }
 
 bool JsonFields::boolean(std::string_view key, std::optional<bool> fallback) {
@@ -227,8 +227,9 @@ int JsonFields::count(std::string_view key, std::optional<int> fallback) {
   return static_cast<int>(integer(key, 0, std::numeric_limits<int>::max(), wide));
 }
 
-std::vector<std::string> JsonFields::texts(std::string_view key, std::optional<std::vector<std::string>> fallback) {
-  return get<std::vector<std::string>>(key, std::move(fallback), [](const JsonView& v) { return v.texts(); });
+std::vector<std::string> JsonFields::texts(std::string_view key,
+                                           const std::optional<std::vector<std::string>>& fallback) {
+  return get<std::vector<std::string>>(key, fallback, [](const JsonView& v) { return v.texts(); });
 }
 
 Status JsonFields::finish_tolerant() const {

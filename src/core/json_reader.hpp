@@ -56,7 +56,7 @@ class JsonFields {
  public:
   explicit JsonFields(const JsonView&);
 
-  std::string text(std::string_view key, std::optional<std::string> fallback = {});
+  std::string text(std::string_view key, const std::optional<std::string>& fallback = {});
   bool boolean(std::string_view key, std::optional<bool> fallback = {});
   double number(std::string_view key, std::optional<double> fallback = {});
   /// A number, or one of the words "inf", "-inf", "nan", which JSON has no numbers for (see json_real).
@@ -64,7 +64,7 @@ class JsonFields {
   std::int64_t integer(std::string_view key, std::int64_t min, std::int64_t max,
                        std::optional<std::int64_t> fallback = {});
   int count(std::string_view key, std::optional<int> fallback = {});  ///< an int that is not negative
-  std::vector<std::string> texts(std::string_view key, std::optional<std::vector<std::string>> fallback = {});
+  std::vector<std::string> texts(std::string_view key, const std::optional<std::vector<std::string>>& fallback = {});
   std::optional<JsonView> value(std::string_view key, bool required);  ///< for nested values
 
   bool has(std::string_view key) const;

@@ -26,9 +26,9 @@ int make_directory(int at, const char* name) {
 }
 
 int make_with_parents(const fs::path& path) {
-  int error = make_directory(AT_FDCWD, path.c_str());
-  if (error != ENOENT || !path.has_parent_path() || path.parent_path() == path) return error;
-  if ((error = make_with_parents(path.parent_path())) != 0) return error;
+  const int first = make_directory(AT_FDCWD, path.c_str());
+  if (first != ENOENT || !path.has_parent_path() || path.parent_path() == path) return first;
+  if (const int error = make_with_parents(path.parent_path()); error != 0) return error;
   return make_directory(AT_FDCWD, path.c_str());
 }
 

@@ -20,7 +20,10 @@ double inside_taps(std::int64_t out, std::int64_t in, std::int64_t taps, std::in
 
 double rows_inside(const ConvProblem& v) { return inside_taps(v.p, v.h, v.r, v.stride_h, v.dil_h, v.pad_top); }
 
-constexpr double ceil8(std::int64_t a) { return static_cast<double>((a + 7) / 8); }
+constexpr double ceil8(std::int64_t a) {
+  const std::int64_t eights = (a + 7) / 8;
+  return static_cast<double>(eights);
+}
 
 }  // namespace
 

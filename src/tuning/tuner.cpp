@@ -15,7 +15,7 @@ namespace {
 // Shares of the time budget after which a phase begins nothing new, so that the next one has time left.
 constexpr double compile_share = 0.6;
 constexpr double verify_share = 0.8;
-constexpr int chunk_per_thread = 4;  // candidates compiled between two looks at the clock
+constexpr std::size_t chunk_per_thread = 4;  // candidates compiled between two looks at the clock
 constexpr int baseline_rounds = 5;
 constexpr std::int64_t largest_call = 256 << 20;  // bytes: several times any L2, so that a larger batch ranks the same
 constexpr std::int64_t probe_elements = 1 << 20;  // of x and y, where candidates are checked; at least two images
@@ -108,7 +108,7 @@ class Tuning {
     if (out_.winner >= 0 && options_.time_copy && left_ms() > 0) time_copy(**workspace, own.get());
   }
 
-  void fail(std::string reason, Code code) {
+  void fail(const std::string& reason, Code code) {
     out_.failure = code;
     decision_.reason = decision_.problem + ": " + reason;
     log_.write(LogLevel::warning, "tuning failed: " + decision_.reason);
@@ -137,7 +137,7 @@ class Tuning {
   }
 
   void compile_chunk() {
-    const auto chunk = static_cast<std::size_t>(threads() * chunk_per_thread);
+    const auto chunk = static_cast<std::size_t>(threads()) * chunk_per_thread;
     const std::span<Entry> some = std::span(entries_).subspan(compiled_, std::min(chunk, entries_.size() - compiled_));
     compiled_ += some.size();
     std::vector<KernelSpec> specs;

@@ -15,7 +15,7 @@ TEST(HostMatrix, EveryInstructionMovesWhatItSays) {
   prefetch(specs);
   for (const MatrixCase& c : matrix_cases()) {
     const KernelSpec spec = testing_kernel(c.kernel, "matrix", c.constants, 32);
-    for (const std::uint64_t seed : {0, 1, 99}) {
+    for (const std::uint64_t seed : {0U, 1U, 99U}) {
       const RunOutcome got = run_on_host(spec, c.x.data(), c.x.size(), c.want.size() * 4, {.seed = seed});
       ASSERT_TRUE(got.status.ok()) << c.what() << ": " << got.status.error().message;
       for (std::size_t i = 0; i < c.want.size(); ++i) {
@@ -27,7 +27,7 @@ TEST(HostMatrix, EveryInstructionMovesWhatItSays) {
 
 TEST(HostMatrix, AnIncompleteWarpIsAnError) {
   const KernelSpec spec = testing_kernel("partial_mma", "matrix", {{"LIVE", 20}}, 32);
-  for (const std::uint64_t seed : {0, 5}) {
+  for (const std::uint64_t seed : {0U, 5U}) {
     const RunOutcome got = run_on_host(spec, "", 1, 128, {.seed = seed, .grid = 2});
     ASSERT_FALSE(got.status.ok());
     EXPECT_EQ(got.status.error().code, Code::device);

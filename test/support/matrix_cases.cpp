@@ -83,9 +83,9 @@ std::string MatrixCase::what() const {
 std::vector<MatrixCase> matrix_cases() {
   std::vector<MatrixCase> cases = {exchange_case()};
   for (const DType dtype : {DType::f16, DType::bf16}) {
-    for (const std::size_t k : {8, 16}) cases.push_back(mma_case(dtype, k));
+    for (const std::size_t k : {8U, 16U}) cases.push_back(mma_case(dtype, k));
   }
-  for (const std::size_t n : {1, 2, 4}) {
+  for (const std::size_t n : {1U, 2U, 4U}) {
     for (const bool transposed : {false, true}) cases.push_back(load_case(n, transposed, n == 1 ? 4 : n == 2 ? 8 : 16));
   }
   return cases;
