@@ -133,6 +133,9 @@ Refusal fits(const ConvProblem& p, const Config& config) {
     return refuse("part", s.part, "2, 4 or 8, a multiple of " + std::to_string(cols(p)));
   }
   if (s.across > 8) return refuse("across", s.across, "at most 8");
+  if (wide(s) < p.q && wide(s) * p.stride_w % vec_of(p) != 0) {
+    return refuse("across", s.across, "a tile of columns must start at a multiple of " + std::to_string(vec_of(p)));
+  }
   if (s.rows > 16) return refuse("rows", s.rows, "at most 16");
   if (s.down > 32) return refuse("down", s.down, "at most 32");
   if (s.threads != 32 * s.groups * s.down * units_in_all(p) / s.units) {
@@ -163,6 +166,12 @@ TileModel model_of(const ConvProblem& p, const Shape& s) {
   m.bytes_in = inputs;
   m.bytes_out = 2.0 * static_cast<double>(wide(s) * high(s) * s.groups * p.multiplier());
   m.border = std::max(1.0, static_cast<double>(rows_in(p, s)) / static_cast<double>(high(s) * p.stride_h));
+  // Words of a row: a vector and two words beside it, four of a bank; copies; stores of whole places.
+  const std::int64_t strip_rows = (s.rows - 1) * p.stride_h + p.effective_r();
+  const double row_words =
+      static_cast<double>(2 * sets(p) * (std::max<std::int64_t>(4, s.part * p.stride_w / 2) + s.part));
+  m.wavefronts =
+      s.threads / 32.0 * static_cast<double>(strip_rows) * row_words + inputs / (16 * vec) + m.bytes_out / 64;
   m.fetch = 60 + 5 * inputs / (2 * vec * s.threads);
   m.task = 80.0 + static_cast<double>(s.units * s.rows * products) * (12 + 1.3 * static_cast<double>(p.r * words(p)));
   m.tasks = s.threads / 32;
@@ -180,7 +189,8 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
       for (const int part : {2, 4, 8}) {
         if (part > std::max<std::int64_t>(2, cols(p)) && part >= 2 * p.q) continue;
         const std::int64_t places = ceil_div(p.q, part);
-        const auto across = static_cast<int>(ceil_div(places, ceil_div(places, 8)));
+        auto across = static_cast<int>(ceil_div(places, ceil_div(places, 8)));
+        if (across < places && across * part * p.stride_w % vec_of(p) != 0) across = 8;
         for (const int rows : {1, 2, 4, 7}) {
           for (const int down : {1, 2, 4, 7}) {
             for (const int stages : {1, 2, 3}) {

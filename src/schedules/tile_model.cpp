@@ -9,6 +9,7 @@ namespace {
 constexpr double latency = 1200;         // from a copy's start to its arrival under load
 constexpr double memory_rate = 19;       // bytes a cycle of one multiprocessor's share of device memory
 constexpr double cache_rate = 36;        // the same of the L2 cache
+constexpr double local_rate = 0.85;      // wavefronts a cycle
 constexpr double issue_rate = 4 * 0.75;  // instructions a cycle, as far as they ever overlap
 constexpr double start = 2500;           // launch, weights, first tile
 
@@ -33,9 +34,10 @@ double cycles(const TileModel& m, const DeviceInfo& device) {
   const double memory =
       std::max((m.bytes_in / m.border + m.bytes_out) / memory_rate, (m.bytes_in + m.bytes_out) / cache_rate);
   const double issue = ((m.fetch + 100) * m.threads / 32 + m.task * static_cast<double>(m.tasks)) / issue_rate;
+  const double local = m.wavefronts / local_rate;
   const double work = 150 + static_cast<double>(m.rounds) * (200 + 2 * m.task);  // of a tile, by itself
   const double own = m.stages > 1 ? std::max(work, latency / (m.stages - 1)) : work + latency;
-  return start + work + turns * std::max(sharing * std::max(memory, issue), own);
+  return start + work + turns * std::max(sharing * std::max({memory, issue, local}), own);
 }
 
 }  // namespace sl

@@ -17,6 +17,7 @@ struct TileModel {
   double bytes_in = 0;           ///< read by a tile, its border included
   double bytes_out = 0;          ///< written by a tile
   double border = 1;             ///< bytes_in over what no other tile reads
+  double wavefronts = 0;         ///< of shared memory and of the L1 cache, of a tile
   double fetch = 0;              ///< instructions of a warp to fetch a tile
   double task = 0;               ///< instructions of a warp from fragments to stores
   std::int64_t tasks = 1;        ///< of a tile
