@@ -120,15 +120,12 @@ Result<Json> first_call(std::unique_ptr<tool::Session>& session, const Environme
   session->device->destroy_stream(stream);
 
   const auto& jit = session->binaries->counters();
-  const auto& dispatch = session->dispatcher->counters();
-  return Json{{"device_init_ms", milliseconds(ready - start)},
-              {"returned_ms", milliseconds(returned - ready)},
-              {"finished_ms", milliseconds(done - ready)},
-              {"compiles", jit.compiles.load()},
-              {"binary_hits", jit.binary_hits.load()},
-              {"tunings", dispatch.tunings.load()},
-              {"decision_hits", dispatch.decision_hits.load()},
-              {"nvrtc_opened", !tool::mapped_libraries({"libnvrtc"}).empty()}};
+  const auto dispatch = session->dispatcher->counters();
+  return Json{
+      {"device_init_ms", milliseconds(ready - start)}, {"returned_ms", milliseconds(returned - ready)},
+      {"finished_ms", milliseconds(done - ready)},     {"compiles", jit.compiles.load()},
+      {"binary_hits", jit.binary_hits.load()},         {"tunings", dispatch.tunings},
+      {"decision_hits", dispatch.decision_hits},       {"nvrtc_opened", !tool::mapped_libraries({"libnvrtc"}).empty()}};
 }
 
 Result<Json> measure(const Arguments& arguments) {

@@ -63,9 +63,8 @@ std::string measured_text(const Measurement& m) {
 
 CounterValues counters_of(const Session& session) {
   const auto& jit = session.binaries->counters();
-  const auto& dispatch = session.dispatcher->counters();
-  return {jit.compiles.load(), jit.binary_hits.load(), dispatch.decision_hits.load(), dispatch.tunings.load(),
-          dispatch.launches.load()};
+  const auto dispatch = session.dispatcher->counters();
+  return {jit.compiles.load(), jit.binary_hits.load(), dispatch.decision_hits, dispatch.tunings, dispatch.launches};
 }
 
 bool kept(const Record& record) { return record.decision.route == "keep"; }

@@ -37,7 +37,7 @@ int show_failure(Session& session, Record& record, const Error& error, bool json
 // An OPTIONAL call whose kernels failed is kept for a library's caller, who has a convolution of its own. Here it is a
 // failure: the same call as REQUIRED tells its kind.
 std::optional<Error> failure_behind(Session& session, const Plan& plan, const Record& record) {
-  const bool failed = session.dispatcher->counters().fallbacks.load() > 0;
+  const bool failed = session.dispatcher->counters().fallbacks > 0;
   if (plan.entry.kind != PlanEntry::Kind::kept || !failed) return std::nullopt;
   auto again = session.dispatcher->prepare(record.problem, nullptr, Regular::no);
   if (!again.ok()) {

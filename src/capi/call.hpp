@@ -34,18 +34,8 @@ std::string describe_strided(const Call&);
 /// The answer to a strided call: the kept text is a constant, so that the answer allocates nothing.
 const char* kept_for_strides(const Call&);
 
-/// Bytes of each tensor, saturated at the largest value.
-struct Extents {
-  std::uint64_t x = 0, w = 0, bias = 0, z = 0, y = 0;
-};
-Extents extents(const ConvProblem&);
-
 /// Null data, data that is not aligned to its element, y overlapping another tensor (z may be y itself). Nothing is
 /// allocated while all is well; ok, or invalid with `error` filled.
 Code check_pointers(const ConvProblem&, const Extents&, const Tensors&, Data, Error&);
-
-/// The same as a yes or no, for a prepared plan, whose alignment class must hold too: without a division, a loop or a
-/// branch that a right call takes.
-bool pointers_fit(const ConvProblem&, const Extents&, const Tensors&);
 
 }  // namespace sl::capi

@@ -53,10 +53,10 @@ void open_nothing(sluice_context& context, const DispatcherOptions& settings) {
   };
   context.device = make_null_device();
   context.binaries = std::make_shared<BinaryCache>(make_null_compiler(), no_files(kind_binaries), context.log);
-  context.dispatcher = std::make_unique<Dispatcher>(
-      context.device, context.binaries, std::make_shared<DecisionStore>(no_files(kind_decisions)),
-      std::make_shared<RoutingTable>(RoutingTable::take_everything("none: Sluice is off")), nullptr,
-      context.environment, settings, context.log);
+  context.dispatcher.emplace(context.device, context.binaries,
+                             std::make_shared<DecisionStore>(no_files(kind_decisions)),
+                             std::make_shared<RoutingTable>(RoutingTable::take_everything("none: Sluice is off")),
+                             nullptr, context.environment, settings, context.log);
 }
 
 LogSink sink_of(const sluice_options& options) {
@@ -90,10 +90,9 @@ Result<std::unique_ptr<sluice_context>> make_context(const sluice_options& optio
   std::shared_ptr<Compiler> compiler = spec.host ? make_host_compiler(env, log) : make_nvrtc_compiler(env, log);
   context->binaries =
       std::make_shared<BinaryCache>(std::move(compiler), open_store(env, "binaries", kind_binaries, log), log);
-  context->dispatcher =
-      std::make_unique<Dispatcher>(context->device, context->binaries,
-                                   std::make_shared<DecisionStore>(open_store(env, "decisions", kind_decisions, log)),
-                                   std::move(tables.table), std::move(decisions), env, settings, log);
+  context->dispatcher.emplace(context->device, context->binaries,
+                              std::make_shared<DecisionStore>(open_store(env, "decisions", kind_decisions, log)),
+                              std::move(tables.table), std::move(decisions), env, settings, log);
   return context;
 }
 
@@ -139,7 +138,7 @@ sluice_status sluice_get_counters(const sluice_context* context, sluice_counters
                      ", must be sizeof(sluice_counters) = " + std::to_string(sizeof(now)) +
                      " (SLUICE_COUNTERS_INIT sets it)");
     }
-    const DispatchCounters& dispatch = context->dispatcher->counters();
+    const DispatchCounts dispatch = context->dispatcher->counters();
     const JitCounters& jit = context->binaries->counters();
     now.compiles = jit.compiles;
     now.binary_hits = jit.binary_hits;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include "capi/call.hpp"
 #include "core/environment.hpp"
@@ -24,14 +25,17 @@ struct sluice_context {
   sl::Environment environment;
   std::shared_ptr<sl::Device> device;
   std::shared_ptr<sl::BinaryCache> binaries;
-  std::unique_ptr<sl::Dispatcher> dispatcher;
+  std::optional<sl::Dispatcher> dispatcher;
   std::atomic<std::uint64_t> kept_for_strides{0};  ///< answered before the dispatcher was asked
 };
 
 struct sluice_plan {
-  sl::Dispatcher* dispatcher = nullptr;
+  sluice_plan(sl::Dispatcher& dispatcher, std::shared_ptr<const sl::Plan> plan);
+
+  sl::Dispatcher& dispatcher;
+  const sl::Plan& known;                 ///< *plan, without the way through it
+  std::uintptr_t no_bits, bias_no_bits;  ///< of the addresses of x, w, z and y, and of bias: what alignment forbids
   std::shared_ptr<const sl::Plan> plan;
-  sl::capi::Extents extents;
 };
 
 namespace sl::capi {

@@ -6,7 +6,9 @@
 
 #include "capi/context.hpp"
 #include "capi/errors.hpp"
+#include "capi/plain_call.hpp"
 #include "capi/versioned.hpp"
+#include "capi/views.hpp"
 #include "dispatch/triage.hpp"
 
 namespace sl::capi {
@@ -43,7 +45,8 @@ sluice_status strided(sluice_context& context, const Call& call) {
   return report_constant(SLUICE_KEPT, kept_for_strides(call));
 }
 
-sluice_status conv2d(sluice_context* context, const sluice_conv2d_args* given, void* stream) {
+/// With every check, and words for what fails one.
+[[gnu::noinline]] sluice_status conv2d_in_full(sluice_context* context, const sluice_conv2d_args* given, void* stream) {
   if (context == nullptr) return invalid("context = NULL, must be a context");
   sluice_conv2d_args storage;
   Call call;
@@ -55,6 +58,16 @@ sluice_status conv2d(sluice_context* context, const sluice_conv2d_args* given, v
   if (code == Code::kept && error.message.empty()) return report_constant(SLUICE_KEPT, kept_text);
   error.code = code;
   return report(std::move(error));
+}
+
+sluice_status conv2d(sluice_context* context, const sluice_conv2d_args* given, void* stream) {
+  PlainCall call;
+  if (context != nullptr && given != nullptr && read_plain(*given, call)) [[likely]] {
+    const Code code = context->dispatcher->known(call.key, call.tensors, stream);
+    if (code == Code::ok) return SLUICE_OK;
+    if (code == Code::kept) return report_constant(SLUICE_KEPT, kept_text);
+  }
+  return guarded([&] { return conv2d_in_full(context, given, stream); });
 }
 
 sluice_status prepare(sluice_context* context, const sluice_conv2d_args* given, void* stream, sluice_plan** plan) {
@@ -71,29 +84,48 @@ sluice_status prepare(sluice_context* context, const sluice_conv2d_args* given, 
   if ((*prepared)->entry.kind == PlanEntry::Kind::kept) {
     return report({Code::kept, "kept: " + (*prepared)->decision.reason});
   }
-  *plan = new sluice_plan{context->dispatcher.get(), std::move(prepared).value(), extents(call.problem)};
+  *plan = new sluice_plan(*context->dispatcher, std::move(prepared).value());
   return SLUICE_OK;
 }
 
-/// Says why the pointers do not fit the plan.
-sluice_status refuse_pointers(const sluice_plan& plan, const Tensors& tensors) {
-  const ConvProblem& problem = plan.plan->problem;
+/// Whether the pointers are there, aligned, and apart from y, in few instructions; false for some that run_in_full()
+/// takes, too.
+bool fit(const sluice_plan& plan, const Tensors& t) {
+  const Extents& bytes = plan.known.entry.bytes;
+  // No address has its highest bit, so one that has after subtracting 1 was 0.
+  const std::uintptr_t missing = ((number(t.x) - 1) | (number(t.w) - 1) | (number(t.y) - 1)) >> 63;
+  const std::uintptr_t low_bits =
+      ((number(t.x) | number(t.w) | number(t.z) | number(t.y)) & plan.no_bits) | (number(t.bias) & plan.bias_no_bits);
+  if ((missing | low_bits) != 0) return false;
+  if ((number(t.bias) | number(t.z) | bytes.bias | bytes.z) != 0) {
+    if ((t.bias != nullptr) != (bytes.bias != 0) || (t.z != nullptr) != (bytes.z != 0)) return false;
+  }
+  return y_is_apart(bytes, t);
+}
+
+/// With every check, and words for what fails one.
+[[gnu::noinline]] sluice_status run_in_full(const sluice_plan* plan, const Tensors& tensors, void* stream) {
+  if (plan == nullptr) return invalid("plan = NULL, must be a plan");
+  const ConvProblem& problem = plan->known.problem;
+  // Empty tensors have no data: frameworks pass NULL for them, or any address.
+  if (problem.n == 0) return SLUICE_OK;
   Error error;
-  if (check_pointers(problem, plan.extents, tensors, Data::needed, error) != Code::ok) return report(std::move(error));
-  return invalid("x, w, z and y are aligned to " + std::to_string(alignment_class(tensors)) +
-                 " bytes together, must be at least the " + std::to_string(problem.align) +
-                 " that the plan was prepared for");
+  if (check_pointers(problem, plan->known.entry.bytes, tensors, Data::needed, error) != Code::ok) {
+    return report(std::move(error));
+  }
+  if (const int alignment = alignment_class(tensors); alignment < problem.align) {
+    return invalid("x, w, z and y are aligned to " + std::to_string(alignment) +
+                   " bytes together, must be at least the " + std::to_string(problem.align) +
+                   " that the plan was prepared for");
+  }
+  Status status = plan->dispatcher.run(plan->known, tensors, stream);
+  return status.ok() ? SLUICE_OK : report(std::move(status).error());
 }
 
 sluice_status run(const sluice_plan* plan, const Tensors& tensors, void* stream) {
-  if (plan == nullptr) return invalid("plan = NULL, must be a plan");
-  if (!pointers_fit(plan->plan->problem, plan->extents, tensors)) [[unlikely]] {
-    // Empty tensors have no data: frameworks pass NULL for them, or any address.
-    if (plan->plan->problem.n == 0) return SLUICE_OK;
-    return refuse_pointers(*plan, tensors);
-  }
-  Status status = plan->dispatcher->run(*plan->plan, tensors, stream);
-  return status.ok() ? SLUICE_OK : report(std::move(status).error());
+  if (plan != nullptr && fit(*plan, tensors) && plan->dispatcher.try_run(plan->known, tensors, stream)) [[likely]]
+    return SLUICE_OK;
+  return guarded([&] { return run_in_full(plan, tensors, stream); });
 }
 
 /// Text for a caller who frees it with sluice_string_free.
@@ -164,10 +196,17 @@ sluice_status explain_text(sluice_context* context, const char* given, bool dry,
 }  // namespace
 }  // namespace sl::capi
 
+sluice_plan::sluice_plan(sl::Dispatcher& dispatcher_in, std::shared_ptr<const sl::Plan> plan_in)
+    : dispatcher(dispatcher_in),
+      known(*plan_in),
+      no_bits(static_cast<std::uintptr_t>(known.problem.align) - 1),
+      bias_no_bits((known.problem.bias == sl::Bias::f32 ? 4 : sl::size_of(known.problem.dtype)) - 1),
+      plan(std::move(plan_in)) {}
+
 extern "C" {
 
-sluice_status sluice_conv2d(sluice_context* context, const sluice_conv2d_args* args, void* stream) {
-  return sl::capi::guarded([&] { return sl::capi::conv2d(context, args, stream); });
+[[gnu::hot]] sluice_status sluice_conv2d(sluice_context* context, const sluice_conv2d_args* args, void* stream) {
+  return sl::capi::conv2d(context, args, stream);
 }
 
 sluice_status sluice_prepare(sluice_context* context, const sluice_conv2d_args* args, void* stream,
@@ -175,9 +214,9 @@ sluice_status sluice_prepare(sluice_context* context, const sluice_conv2d_args* 
   return sl::capi::guarded([&] { return sl::capi::prepare(context, args, stream, plan); });
 }
 
-sluice_status sluice_plan_run(const sluice_plan* plan, const void* x, const void* w, const void* bias, const void* z,
-                              void* y, void* stream) {
-  return sl::capi::guarded([&] { return sl::capi::run(plan, {x, w, bias, z, y}, stream); });
+[[gnu::hot]] sluice_status sluice_plan_run(const sluice_plan* plan, const void* x, const void* w, const void* bias,
+                                           const void* z, void* y, void* stream) {
+  return sl::capi::run(plan, {x, w, bias, z, y}, stream);
 }
 
 void sluice_plan_destroy(sluice_plan* plan) { delete plan; }

@@ -6,8 +6,8 @@ namespace sl::capi {
 namespace {
 
 // The pointer is what readers follow; the string is touched only where there is a text to own, because its first use in
-// a thread allocates (a destructor is registered).
-constinit thread_local const char* last_message = "";
+// a thread allocates (a destructor is registered). initial-exec as in dispatch/counters.hpp: every kept call writes it.
+constinit thread_local const char* last_message [[gnu::tls_model("initial-exec")]] = "";
 thread_local std::string owned_message;
 
 }  // namespace

@@ -1,25 +1,11 @@
 #include <array>
 #include <cstdint>
-#include <limits>
 
 #include "capi/call.hpp"
 #include "capi/views.hpp"
 
 namespace sl::capi {
 namespace {
-
-template <class... Factors>
-std::uint64_t saturated(Factors... factors) {
-  std::uint64_t result = 1;
-  bool overflows = false;
-  ((overflows |= __builtin_mul_overflow(result, static_cast<std::uint64_t>(factors), &result)), ...);
-  return overflows ? std::numeric_limits<std::uint64_t>::max() : result;
-}
-
-bool overlap(const void* a, std::uint64_t a_bytes, const void* b, std::uint64_t b_bytes) {
-  const auto p = reinterpret_cast<std::uintptr_t>(a), q = reinterpret_cast<std::uintptr_t>(b);
-  return (p < q) ? (q - p < a_bytes) : (p - q < b_bytes);
-}
 
 std::string address(const void* pointer) {
   constexpr char digits[] = "0123456789abcdef";
@@ -35,35 +21,14 @@ Code refuse(Error& error, std::string message) {
   return error.code;
 }
 
-}  // namespace
-
-Extents extents(const ConvProblem& v) {
-  const auto element = static_cast<std::int64_t>(size_of(v.dtype));
-  Extents bytes;
-  bytes.x = saturated(v.n, v.c, v.h, v.w, element);
-  bytes.w = saturated(v.k, v.channels_per_group(), v.r, v.s, element);
-  bytes.y = saturated(v.n, v.k, v.p, v.q, element);
-  bytes.z = v.residual ? bytes.y : 0;
-  bytes.bias = v.bias == Bias::none ? 0 : saturated(v.k, v.bias == Bias::f32 ? 4 : element);
-  return bytes;
-}
-
-namespace {
-
-std::uintptr_t number(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
-
-/// All that pointers_fit() asks, with x, w, z and y aligned to `alignment` bytes.
-bool right(const ConvProblem& v, const Extents& bytes, const Tensors& t, std::uintptr_t alignment) {
+bool right(const ConvProblem& v, const Extents& bytes, const Tensors& t) {
   const bool bias = v.bias != Bias::none;
   const std::uintptr_t bias_element = v.bias == Bias::f32 ? 4 : size_of(v.dtype);
   const bool present =
       all(t.x != nullptr, t.w != nullptr, t.y != nullptr, (t.bias != nullptr) == bias, (t.z != nullptr) == v.residual);
-  const bool aligned = (((number(t.x) | number(t.w) | number(t.z) | number(t.y)) & (alignment - 1)) |
+  const bool aligned = (((number(t.x) | number(t.w) | number(t.z) | number(t.y)) & (size_of(v.dtype) - 1)) |
                         (number(t.bias) & (bias_element - 1))) == 0;
-  const bool met = overlap(t.x, bytes.x, t.y, bytes.y) || overlap(t.w, bytes.w, t.y, bytes.y) ||
-                   (bias && overlap(t.bias, bytes.bias, t.y, bytes.y)) ||
-                   (v.residual && t.z != t.y && overlap(t.z, bytes.z, t.y, bytes.y));
-  return all(present, aligned, !met);
+  return all(present, aligned, y_is_apart(bytes, t));
 }
 
 /// Finds what is wrong, if anything is.
@@ -110,13 +75,9 @@ Code find_wrong(const ConvProblem& v, const Extents& bytes, const Tensors& tenso
 }  // namespace
 
 Code check_pointers(const ConvProblem& v, const Extents& bytes, const Tensors& tensors, Data data, Error& error) {
-  if (right(v, bytes, tensors, size_of(v.dtype))) [[likely]]
+  if (right(v, bytes, tensors)) [[likely]]
     return Code::ok;
   return find_wrong(v, bytes, tensors, data, error);
-}
-
-bool pointers_fit(const ConvProblem& v, const Extents& bytes, const Tensors& tensors) {
-  return right(v, bytes, tensors, static_cast<std::uintptr_t>(v.align));
 }
 
 }  // namespace sl::capi

@@ -75,6 +75,12 @@ class Device {
   // ---- hot path: no lock, no allocation ----
   /// Launches asynchronously on `stream`. `params` is copied before return.
   virtual Status launch(const Kernel&, const Geometry&, const SlParams& params, Stream) noexcept = 0;
+  /// The same without words: true where the kernel is enqueued. False says nothing; then launch() does it, or says why
+  /// not.
+  virtual bool try_launch(const Kernel& kernel, const Geometry& geometry, const SlParams& params,
+                          Stream stream) noexcept {
+    return launch(kernel, geometry, params, stream).ok();
+  }
 
   // ---- everything else may block ----
   /// True while `stream` captures a graph: then nothing on that path may synchronise, allocate, load or time.

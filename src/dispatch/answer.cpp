@@ -26,6 +26,7 @@ Answer Dispatcher::Impl::kept(const ConvProblem& problem, Regular regular, Decis
                               bool publish) {
   Answer answer;
   answer.entry.kind = PlanEntry::Kind::kept;
+  answer.entry.bytes = extents(problem);
   record.route = name(Triage::Outcome::keep);
   record.reason = std::move(reason);
   answer.record = std::move(record);
@@ -64,7 +65,7 @@ Result<Answer> Dispatcher::Impl::served(const ConvProblem& problem, const Triage
   if (!shape.ok()) return std::move(shape).error();
   SL_ASSIGN(const LoadedKernel* loaded, kernels.get(*shape));
   Answer answer;
-  answer.entry = {PlanEntry::Kind::plan, loaded->kernel.get(), shape->geometry, shape->params};
+  answer.entry = {PlanEntry::Kind::plan, loaded->kernel.get(), shape->geometry, extents(problem), shape->params};
   answer.record = joined(triage.record, *winner);
   answer.record.schedule = candidate->schedule->name;
   answer.record.config = candidate->config.to_string();

@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <cstring>
 #include <exception>
 #include <utility>
 
 #include "dispatch/impl.hpp"
+#include "dispatch/plan_slot.hpp"
 
 namespace sl {
 namespace {
@@ -21,6 +23,31 @@ TriageRules rules_of(const RoutingTable* table, const Environment& environment, 
 bool chooses_freely(const Environment& environment) {
   return environment.force_schedule.empty() && environment.disabled_schedules.empty();
 }
+
+// Two words at a time, because the compiler makes a string instruction of one memcpy, which takes longer to start than
+// this to end.
+void copy_constants(SlParams& to, const SlParams& from) noexcept {
+  constexpr std::size_t first = offsetof(SlParams, n), bytes = sizeof(SlParams) - first;
+  auto* const out = reinterpret_cast<std::byte*>(&to) + first;
+  const auto* const in = reinterpret_cast<const std::byte*>(&from) + first;
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < bytes / 16; ++i) std::memcpy(out + 16 * i, in + 16 * i, 16);
+  std::memcpy(out + bytes / 16 * 16, in + bytes / 16 * 16, bytes % 16);
+}
+
+void set_pointers(SlParams& params, const Tensors& tensors) noexcept {
+  params.x = tensors.x;
+  params.weight = tensors.w;
+  params.bias = tensors.bias;
+  params.z = tensors.z;
+  params.y = tensors.y;
+}
+
+/// A PlanEntry that nobody clears: the look-up fills it.
+union Unset {
+  Unset() noexcept {}  // NOLINT
+  PlanEntry entry;
+};
 
 /// Without allocating where it can be avoided: there may be no memory left.
 Code caught(Error& error, Code code, const char* message) noexcept {
@@ -40,6 +67,7 @@ Dispatcher::Impl::Impl(std::shared_ptr<Device> device_in, std::shared_ptr<Binary
                        std::shared_ptr<const DecisionTable> table_in, const Environment& environment,
                        const DispatcherOptions& options_in, const Log& log_in)
     : device(std::move(device_in)),
+      plans(options_in.plan_capacity),
       binaries(std::move(binaries_in)),
       store(std::move(store_in)),
       routing(std::move(routing_in)),
@@ -48,7 +76,6 @@ Dispatcher::Impl::Impl(std::shared_ptr<Device> device_in, std::shared_ptr<Binary
       log(log_in),
       rules(rules_of(routing.get(), environment, options)),
       owner(getpid()),
-      plans(options.plan_capacity),
       winners(plans.capacity()),
       kernels(*device, *binaries),
       decider({*device, *binaries, store.get(), table.get(), options, counters, log, chooses_freely(environment)}),
@@ -72,16 +99,54 @@ Dispatcher::~Dispatcher() {
   if (impl_->forked()) static_cast<void>(impl_.release());
 }
 
-Status Dispatcher::Impl::launch(const Kernel& kernel, const Geometry& geometry, SlParams& params,
-                                const Tensors& tensors, Stream stream) noexcept {
-  params.x = tensors.x;
-  params.weight = tensors.w;
-  params.bias = tensors.bias;
-  params.z = tensors.z;
-  params.y = tensors.y;
-  Status status = device->launch(kernel, geometry, params, stream);
-  if (status.ok()) counters.launches.fetch_add(1, std::memory_order_relaxed);
-  return status;
+[[gnu::always_inline]] inline bool Dispatcher::Impl::try_launch(const PlanEntry& entry, const Tensors& tensors,
+                                                                Stream stream) noexcept {
+  SlParams params;
+  copy_constants(params, entry.params);
+  set_pointers(params, tensors);
+  return device->try_launch(*entry.kernel, entry.geometry, params, stream);
+}
+
+Status Dispatcher::Impl::launch(const PlanEntry& entry, const Tensors& tensors, Stream stream) noexcept {
+  SlParams params = entry.params;
+  set_pointers(params, tensors);
+  return device->launch(*entry.kernel, entry.geometry, params, stream);
+}
+
+template <bool checked>
+[[gnu::always_inline]] inline Dispatcher::Impl::Known Dispatcher::Impl::known(const PlanTable::Key& key,
+                                                                              const Tensors& tensors,
+                                                                              Stream stream) noexcept {
+  Unset unset;
+  PlanEntry& entry = unset.entry;
+  if (!PlanReader::find(plans, key, entry)) return Known::missing;
+  if constexpr (checked) {
+    if (!y_is_apart(entry.bytes, tensors)) return Known::missing;
+  }
+  if (entry.kind == PlanEntry::Kind::kept) {
+    counters.hot.add(HotCounters::hit_kept);
+    return Known::kept;
+  }
+  set_pointers(entry.params, tensors);
+  if (!device->try_launch(*entry.kernel, entry.geometry, entry.params, stream)) [[unlikely]]
+    return Known::failed;
+  counters.hot.add(HotCounters::hit_launched);
+  return Known::launched;
+}
+
+Code Dispatcher::Impl::launch_again(const ConvProblem& problem, const Tensors& tensors, Stream stream, Regular regular,
+                                    Error& error) {
+  PlanEntry entry;
+  if (!plans.find(plan_key(problem, regular), entry) || entry.kind != PlanEntry::Kind::plan) {
+    return slow(problem, tensors, stream, regular, error);  // replaced in between
+  }
+  return launched(problem, regular, launch(entry, tensors, stream), error);
+}
+
+Code Dispatcher::Impl::launched(const ConvProblem& problem, Regular regular, const Status& status, Error& error) {
+  if (!status.ok()) return launch_failed(problem, regular, status.error(), error);
+  counters.launches.fetch_add(1, std::memory_order_relaxed);
+  return Code::ok;
 }
 
 Code Dispatcher::Impl::launch_failed(const ConvProblem& problem, Regular regular, const Error& failure, Error& error) {
@@ -117,35 +182,43 @@ Code Dispatcher::Impl::slow(const ConvProblem& problem, const Tensors& tensors, 
     error = {Code::kept, std::move(found->record.reason)};
     return Code::kept;
   }
-  if (Status status = launch(*found->entry.kernel, found->entry.geometry, found->entry.params, tensors, stream);
-      !status.ok()) {
-    return launch_failed(problem, regular, status.error(), error);
-  }
-  return Code::ok;
+  return launched(problem, regular, launch(found->entry, tensors, stream), error);
 }
 
 Code Dispatcher::conv2d(const ConvProblem& problem, const Tensors& tensors, Stream stream, Regular regular,
                         Error& error) noexcept {
   try {
-    PlanEntry entry;
     if (!problem.empty()) {
-      if (impl_->plans.find(plan_key(problem, regular), entry)) {
-        impl_->counters.plan_hits.fetch_add(1, std::memory_order_relaxed);
-        if (entry.kind == PlanEntry::Kind::kept) {
-          impl_->counters.kept.fetch_add(1, std::memory_order_relaxed);
+      const PlanTable::Key key = plan_key(problem, regular);
+      switch (impl_->known<false>(key, tensors, stream)) {
+        case Impl::Known::launched:
+          return Code::ok;
+        case Impl::Known::kept:
           return Code::kept;
-        }
-        Status status = impl_->launch(*entry.kernel, entry.geometry, entry.params, tensors, stream);
-        if (status.ok()) return Code::ok;
-        return impl_->launch_failed(problem, regular, status.error(), error);
+        case Impl::Known::failed:
+          impl_->counters.plan_hits.fetch_add(1, std::memory_order_relaxed);
+          return impl_->launch_again(problem, tensors, stream, regular, error);
+        case Impl::Known::missing:
+          impl_->counters.plan_misses.fetch_add(1, std::memory_order_relaxed);
+          break;
       }
-      impl_->counters.plan_misses.fetch_add(1, std::memory_order_relaxed);
     }
     return impl_->slow(problem, tensors, stream, regular, error);
   } catch (const std::bad_alloc&) {
     return caught(error, Code::out_of_memory, "out of memory");
   } catch (const std::exception& exception) {
     return caught(error, Code::internal, exception.what());
+  }
+}
+
+[[gnu::hot]] Code Dispatcher::known(const PlanTable::Key& key, const Tensors& tensors, Stream stream) noexcept {
+  switch (impl_->known<true>(key, tensors, stream)) {
+    case Impl::Known::launched:
+      return Code::ok;
+    case Impl::Known::kept:
+      return Code::kept;
+    default:
+      return Code::not_found;
   }
 }
 
@@ -156,6 +229,7 @@ Result<std::shared_ptr<const Plan>> Dispatcher::prepare(const ConvProblem& probl
     if (problem.empty()) {
       SL_ASSIGN(plan->decision, impl_->explain(problem, regular, true));
       plan->entry.kind = PlanEntry::Kind::plan;
+      plan->entry.bytes = extents(problem);
       return std::shared_ptr<const Plan>(std::move(plan));
     }
     SL_ASSIGN(Answer answer, impl_->answer(problem, regular, {true, stream}));
@@ -170,11 +244,23 @@ Result<std::shared_ptr<const Plan>> Dispatcher::prepare(const ConvProblem& probl
   }
 }
 
+[[gnu::hot]] bool Dispatcher::try_run(const Plan& plan, const Tensors& tensors, Stream stream) noexcept {
+  if (plan.entry.kernel == nullptr || !impl_->try_launch(plan.entry, tensors, stream)) [[unlikely]]
+    return false;
+  impl_->counters.hot.add(HotCounters::plan_launched);
+  return true;
+}
+
 Status Dispatcher::run(const Plan& plan, const Tensors& tensors, Stream stream) noexcept {
-  if (plan.problem.empty()) return {};
-  if (plan.entry.kernel == nullptr) return Error{Code::invalid, "plan is kept: run your own convolution"};
-  SlParams params = plan.entry.params;
-  return impl_->launch(*plan.entry.kernel, plan.entry.geometry, params, tensors, stream);
+  if (try_run(plan, tensors, stream)) [[likely]]
+    return {};
+  if (plan.entry.kernel == nullptr) {
+    if (plan.entry.kind == PlanEntry::Kind::plan) return {};  // n = 0
+    return Error{Code::invalid, "plan is kept: run your own convolution"};
+  }
+  Status status = impl_->launch(plan.entry, tensors, stream);
+  if (status.ok()) impl_->counters.launches.fetch_add(1, std::memory_order_relaxed);
+  return status;
 }
 
 Result<Decision> Dispatcher::explain(const ConvProblem& problem, Regular regular, bool dry) {
@@ -191,7 +277,7 @@ void Dispatcher::wait_idle() {
   if (!impl_->forked()) impl_->background.wait_idle();
 }
 
-const DispatchCounters& Dispatcher::counters() const { return impl_->counters; }
+DispatchCounts Dispatcher::counters() const { return impl_->counters.now(); }
 const PlanTable& Dispatcher::plans() const { return impl_->plans; }
 
 }  // namespace sl

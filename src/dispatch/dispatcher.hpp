@@ -5,7 +5,6 @@
 // (load once, keep), background.hpp (the tuning thread), plan_table.hpp (the hot path's look-up).
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +13,7 @@
 
 #include "core/environment.hpp"
 #include "core/log.hpp"
+#include "dispatch/counters.hpp"
 #include "dispatch/plan_table.hpp"
 #include "jit/binary_cache.hpp"
 #include "routing/decision.hpp"
@@ -25,11 +25,6 @@ namespace sl {
 enum class Policy : std::uint8_t { first_use, immediate, background, pinned, off };
 std::string_view name(Policy);
 std::optional<Policy> parse_policy(std::string_view);
-
-struct Tensors {
-  const void *x = nullptr, *w = nullptr, *bias = nullptr, *z = nullptr;
-  void* y = nullptr;
-};
 
 using TuneFunction = std::function<TuneResult(Device&, BinaryCache&, const ConvProblem&, const CandidateSet&,
                                               const TuneOptions&, const Log&)>;
@@ -45,11 +40,6 @@ struct DispatcherOptions {
   std::size_t max_kernels = 4096;
   std::vector<std::string> searched;  ///< TableChoice::searched, for decision records
   TuneFunction tuner = sl::tune;      ///< a seam for tests
-};
-
-struct DispatchCounters {
-  std::atomic<std::uint64_t> launches{0}, kept{0}, plan_hits{0}, plan_misses{0}, decision_hits{0}, tunings{0},
-      fallbacks{0}, not_prepared{0};
 };
 
 /// An immutable prepared call. Valid until its dispatcher is destroyed (which waits for nothing: the caller has stopped
@@ -84,9 +74,16 @@ class Dispatcher {
   /// the tensors' class. `error` is untouched for Code::ok and for a kept call that the plan table knew (filling it
   /// would allocate); explain() has the reason.
   Code conv2d(const ConvProblem&, const Tensors&, Stream, Regular, Error& error) noexcept;
+  /// The short way through conv2d() for a caller that has the call's key (plan_key.hpp) and tensors of the right dtype,
+  /// none missing, none that the call has not: Code::ok or Code::kept where the plan table knows the call, y lies apart
+  /// from the other tensors and all went well. Code::not_found otherwise; then conv2d() does it, or says why not.
+  Code known(const PlanTable::Key&, const Tensors&, Stream) noexcept;
   /// Decides (and tunes, by policy) without running. Kept is a Plan whose entry.kind is kept. Under policy `background`
   /// the plan holds the base kernel until it is prepared again.
   Result<std::shared_ptr<const Plan>> prepare(const ConvProblem&, Stream, Regular);
+  /// The short way through run(): true where the kernel is enqueued. False says nothing; then run() does it, or says
+  /// why not.
+  bool try_run(const Plan&, const Tensors&, Stream) noexcept;
   /// Launches a prepared plan: no look-up, no lock, no allocation.
   Status run(const Plan&, const Tensors&, Stream) noexcept;
   /// The decision record; decides like prepare() but never tunes nor compiles where `dry`. Only a problem that
@@ -95,15 +92,13 @@ class Dispatcher {
 
   /// Blocks until queued background tunings are done.
   void wait_idle();
-  const DispatchCounters& counters() const;
+  /// Each exact; together not a snapshot while other threads call.
+  DispatchCounts counters() const;
   const PlanTable& plans() const;
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// The largest of 16, 8, 4, 2 that divides the addresses of x, w, y and z (null divides by everything).
-int alignment_class(const Tensors&);
 
 }  // namespace sl

@@ -3,15 +3,16 @@
 
 #include <sys/types.h>
 
-#include <bit>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "dispatch/background.hpp"
+#include "dispatch/counters.hpp"
 #include "dispatch/decide.hpp"
 #include "dispatch/dispatcher.hpp"
 #include "dispatch/kernel_pool.hpp"
+#include "dispatch/plan_key.hpp"
 #include "dispatch/triage.hpp"
 #include "dispatch/winners.hpp"
 
@@ -54,12 +55,22 @@ struct Dispatcher::Impl {
   void publish_winner(const Triage&, const std::vector<Target>&);
 
   // ---- dispatcher.cpp ----
-  /// Fills in the pointers and launches; `params` is the caller's own copy.
-  Status launch(const Kernel&, const Geometry&, SlParams& params, const Tensors&, Stream) noexcept;
+  /// Looks up and launches. `checked`: missing where y overlaps another tensor, too.
+  enum class Known : std::uint8_t { launched, kept, missing, failed };
+  template <bool checked>
+  Known known(const PlanTable::Key&, const Tensors&, Stream) noexcept;
+  bool try_launch(const PlanEntry&, const Tensors&, Stream) noexcept;
+  Status launch(const PlanEntry&, const Tensors&, Stream) noexcept;
   Code slow(const ConvProblem&, const Tensors&, Stream, Regular, Error&);
+  /// After known() failed, for words.
+  Code launch_again(const ConvProblem&, const Tensors&, Stream, Regular, Error&);
+  Code launched(const ConvProblem&, Regular, const Status&, Error&);
   Code launch_failed(const ConvProblem&, Regular, const Error& failure, Error& error);
 
+  // What the hot path reads comes first.
   std::shared_ptr<Device> device;
+  PlanTable plans;
+  DispatchCounters counters;
   std::shared_ptr<BinaryCache> binaries;
   std::shared_ptr<DecisionStore> store;
   std::shared_ptr<const RoutingTable> routing;
@@ -68,36 +79,11 @@ struct Dispatcher::Impl {
   const Log& log;
   TriageRules rules;
   pid_t owner;
-  DispatchCounters counters;
-  PlanTable plans;
   Winners winners;
   Failures failures;
   KernelPool kernels;
   Decider decider;
   Background background;  // last: its thread uses everything above
 };
-
-/// The plan table's key: every field of the problem, and `regular`, two to a word. Sizes of a legal problem are below
-/// 2^31 (n below 2^40). One that is not legal gets a key that no entry has, so that it goes where it is refused.
-inline PlanTable::Key plan_key(const ConvProblem& v, Regular regular) noexcept {
-  const auto pair = [](std::int64_t high, std::int64_t low) { return high << 32 | low; };
-  const auto word = [](auto value) { return static_cast<std::int64_t>(value); };
-  const std::int64_t sizes = v.c | v.h | v.w | v.k | v.groups | v.r | v.s | v.p | v.q | v.stride_h | v.stride_w |
-                             v.pad_top | v.pad_left | v.dil_h | v.dil_w;
-  if (sizes >> 31 != 0) return {-1};
-  const std::int64_t kinds = word(v.dtype) | word(v.layout) << 4 | word(v.weight_layout) << 8 | word(v.bias) << 12 |
-                             word(v.activation) << 16 | word(v.residual) << 20 | word(regular == Regular::no) << 24 |
-                             word(v.align & 31) << 26;
-  return {v.n,
-          pair(v.c, v.k),
-          pair(v.h, v.w),
-          pair(v.p, v.q),
-          pair(v.r, v.s),
-          pair(v.groups, kinds),
-          pair(v.stride_h, v.stride_w),
-          pair(v.pad_top, v.pad_left),
-          pair(v.dil_h, v.dil_w),
-          pair(std::bit_cast<std::int32_t>(v.alpha), std::bit_cast<std::uint32_t>(v.beta))};
-}
 
 }  // namespace sl

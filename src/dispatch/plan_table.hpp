@@ -11,10 +11,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <mutex>
 
-#include "core/conv_problem.hpp"
 #include "device/device.hpp"
+#include "dispatch/tensors.hpp"
 
 namespace sl {
 
@@ -24,7 +24,8 @@ struct PlanEntry {
   Kind kind = Kind::empty;
   const Kernel* kernel = nullptr;
   Geometry geometry;
-  SlParams params{};  ///< all but the five pointers
+  Extents bytes;      ///< of the call's tensors: what a caller's pointers are checked with
+  SlParams params{};  ///< all but the five pointers, which no table keeps
 };
 
 /// Thread-safe: any number of readers, writers serialised inside. The key is the problem's fields, packed, with
@@ -39,7 +40,7 @@ class PlanTable {
   using Key = std::array<std::int64_t, key_words>;
 
   /// False on a miss, and then `out` is unspecified. A miss is allowed to be wrong (a writer was in the slot), a hit
-  /// never is.
+  /// never is. The pointers in out.params are left as they are.
   bool find(const Key&, PlanEntry& out) const noexcept;
   /// Publishes or replaces; serialised among writers. False if an equal key with a plan was there and was replaced.
   bool publish(const Key&, const PlanEntry&);
@@ -48,8 +49,17 @@ class PlanTable {
 
  private:
   struct Slot;
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  struct Tags;
+  std::size_t neighbourhood(std::uint64_t hash) const noexcept { return (hash & mask_) / ways; }
+
+  // plan_slot.hpp has find()'s inside, for the hot path's own use.
+  friend struct PlanReader;
+  std::size_t mask_;
+  std::unique_ptr<Tags[]> tags_;
+  std::unique_ptr<Slot[]> slots_;
+  std::unique_ptr<std::uint64_t[]> stamps_;  // when each slot was published; the writer's only
+  std::uint64_t clock_ = 0;
+  std::mutex writer_;
 };
 
 }  // namespace sl

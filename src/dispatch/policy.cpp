@@ -31,11 +31,4 @@ std::optional<Policy> parse_policy(std::string_view text) {
   return std::nullopt;
 }
 
-int alignment_class(const Tensors& tensors) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(tensors.x) | reinterpret_cast<std::uintptr_t>(tensors.w) |
-                    reinterpret_cast<std::uintptr_t>(tensors.y) | reinterpret_cast<std::uintptr_t>(tensors.z);
-  const std::uintptr_t lowest = (bits | 16) & (~(bits | 16) + 1);
-  return lowest < 2 ? 2 : static_cast<int>(lowest);
-}
-
 }  // namespace sl

@@ -13,3 +13,14 @@ if(NOT SLUICE_SANITIZE)  # a consumer would need the sanitizer's run-time librar
     COMMAND "${consume}" subdirectory "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}/consume/subdirectory" "${CMAKE_CXX_COMPILER_LAUNCHER}")
   set_tests_properties(capi_consume_package capi_consume_subdirectory PROPERTIES TIMEOUT 1200 LABELS consume)
 endif()
+
+# What the C ABI's hot path is made of, from the inside, on a device that counts.
+file(GLOB inside CONFIGURE_DEPENDS capi/inside/*.cpp)
+add_executable(test_capi_inside ${inside} capi/call_builder.cpp dispatch/counted.cpp dispatch/fakes.cpp)
+target_include_directories(test_capi_inside PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/test")
+target_link_libraries(test_capi_inside PRIVATE sluice_test_support sluice_capi GTest::gtest GTest::gtest_main
+                                               ${RAPIDCHECK_LIBRARY} ${CMAKE_DL_LIBS})
+sluice_compile_options(test_capi_inside)
+add_test(NAME capi_inside COMMAND test_capi_inside)
+# The property that compares the short way with the long one needs many disturbed calls to meet every check.
+set_tests_properties(capi_inside PROPERTIES ENVIRONMENT "RC_PARAMS=seed=20250607 max_success=20000")

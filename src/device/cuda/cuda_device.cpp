@@ -37,6 +37,8 @@ class CudaBuffer final : public Buffer {
   std::size_t size_;
 };
 
+bool launchable(const Geometry& g) { return g.grid > 0 && g.grid <= max_grid && g.block > 0 && g.dynamic_smem >= 0; }
+
 std::string launch_text(const CudaKernel& kernel, const Geometry& g) {
   return "launch of " + kernel.entry() + " (grid " + std::to_string(g.grid) + ", block " + std::to_string(g.block) +
          ", " + std::to_string(g.dynamic_smem) + " bytes of dynamic shared memory)";
@@ -59,32 +61,39 @@ Status CudaDevice::refuse_capturing(const char* call, Stream stream) {
                                        "the capture; call this before the capture begins"};
 }
 
+inline CUresult CudaDevice::enqueue(const CudaKernel& kernel, const Geometry& geometry, const SlParams& params,
+                                    Stream stream) const noexcept {
+  const ContextScope scope(*context_);
+  if (scope.result() != cuda_success) return scope.result();
+  void* arguments[] = {const_cast<SlParams*>(&params)};
+  return api_.launch_kernel(kernel.function(), static_cast<unsigned>(geometry.grid), 1, 1,
+                            static_cast<unsigned>(geometry.block), 1, 1, static_cast<unsigned>(geometry.dynamic_smem),
+                            native(stream), arguments, nullptr);
+}
+
+[[gnu::hot]] bool CudaDevice::try_launch(const Kernel& kernel, const Geometry& geometry, const SlParams& params,
+                                         Stream stream) noexcept {
+  const auto& cuda_kernel = static_cast<const CudaKernel&>(kernel);
+  return launchable(geometry) && &cuda_kernel.context() == context_.get() &&
+         enqueue(cuda_kernel, geometry, params, stream) == cuda_success;
+}
+
 // Only the failures allocate: their messages.
 Status CudaDevice::launch(const Kernel& kernel, const Geometry& geometry, const SlParams& params,
                           Stream stream) noexcept {
   const auto& cuda_kernel = static_cast<const CudaKernel&>(kernel);
   if (geometry.grid == 0) return {};  // an empty problem
-  CUresult result = cuda_success;
-  if (geometry.grid > 0 && geometry.grid <= max_grid && geometry.block > 0 && geometry.dynamic_smem >= 0 &&
-      &cuda_kernel.context() == context_.get()) [[likely]] {
-    const ContextScope scope(*context_);
-    result = scope.result();
-    void* arguments[] = {const_cast<SlParams*>(&params)};
-    if (result == cuda_success)
-      result = api_.launch_kernel(cuda_kernel.function(), static_cast<unsigned>(geometry.grid), 1, 1,
-                                  static_cast<unsigned>(geometry.block), 1, 1,
-                                  static_cast<unsigned>(geometry.dynamic_smem), native(stream), arguments, nullptr);
-    if (result == cuda_success) [[likely]]
-      return {};
-  }
   try {
-    if (result != cuda_success) return check(launch_text(cuda_kernel, geometry), result);
     if (&cuda_kernel.context() != context_.get())
       return Error{Code::internal, launch_text(cuda_kernel, geometry) + " on cuda:" + std::to_string(ordinal()) +
                                        ": the kernel was loaded by another Device (cuda:" +
                                        std::to_string(cuda_kernel.context().ordinal()) + ")"};
-    return Error{Code::invalid,
-                 launch_text(cuda_kernel, geometry) + ": the grid must be 1 to 2^31 - 1 blocks of at least one thread"};
+    if (!launchable(geometry))
+      return Error{Code::invalid, launch_text(cuda_kernel, geometry) +
+                                      ": the grid must be 1 to 2^31 - 1 blocks of at least one thread"};
+    const CUresult result = enqueue(cuda_kernel, geometry, params, stream);
+    if (result == cuda_success) return {};
+    return check(launch_text(cuda_kernel, geometry), result);
   } catch (...) {  // no memory for the message
     return Error{Code::device, {}};
   }

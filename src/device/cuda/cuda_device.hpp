@@ -5,6 +5,7 @@
 #include <string>
 
 #include "device/cuda/context.hpp"
+#include "device/cuda/module.hpp"
 #include "device/device.hpp"
 
 namespace sl::cuda {
@@ -17,6 +18,7 @@ class CudaDevice final : public Device {
   int ordinal() const override { return context_->ordinal(); }
   std::string driver() const override { return driver_; }
   Status launch(const Kernel&, const Geometry&, const SlParams& params, Stream) noexcept override;
+  bool try_launch(const Kernel&, const Geometry&, const SlParams& params, Stream) noexcept override;
   bool capturing(Stream) noexcept override;
   Result<std::shared_ptr<const Kernel>> load(const Binary&, int dynamic_smem) override;
   Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes) override;
@@ -35,6 +37,8 @@ class CudaDevice final : public Device {
   Status check(const std::string& call, CUresult result) const;
   /// A synchronise would invalidate a capture, so it is refused before the driver hears of it.
   Status refuse_capturing(const char* call, Stream);
+
+  CUresult enqueue(const CudaKernel&, const Geometry&, const SlParams&, Stream) const noexcept;
 
   const ContextPtr context_;
   const DriverApi& api_;
