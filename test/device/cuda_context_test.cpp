@@ -37,6 +37,10 @@ class CudaContext : public FakeCuda {
     EXPECT_EQ(control.last_launch().context, control.fake_primary(device.ordinal()));
     const auto stream = device.create_stream();
     ASSERT_TRUE(stream.ok());
+    EXPECT_TRUE(device.launch(**kernel, {1, 32, 0}, {}, *stream).ok());
+    EXPECT_TRUE(device.try_launch(**kernel, {1, 32, 0}, {}, *stream));
+    EXPECT_EQ(control.last_launch().context, control.fake_primary(device.ordinal()));
+    EXPECT_EQ(control.last_launch().stream, *stream);
     EXPECT_FALSE(device.capturing(*stream));
     EXPECT_TRUE(device.synchronize(*stream).ok());
     device.destroy_stream(*stream);

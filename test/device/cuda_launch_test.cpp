@@ -4,6 +4,7 @@
 #include <limits>
 #include <new>
 
+#include "device/cuda/driver_api.hpp"
 #include "test/device/cuda_fixture.hpp"
 
 namespace {
@@ -90,6 +91,27 @@ TEST_F(FakeCuda, AKernelOfAnotherDeviceIsRefused) {
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.error().message.find("another Device (cuda:0)"), std::string::npos) << status.error().message;
   EXPECT_EQ(control.last_launch().count, 0);
+}
+
+// With the context current and a stream of its own, a launch is one call of the driver.
+TEST_F(FakeCuda, NothingButTheLaunchIsAskedOfTheDriver) {
+  const auto device = open();
+  const auto kernel = device->load(tiny_cubin(), 0);
+  ASSERT_TRUE(kernel.ok());
+  const auto stream = device->create_stream();
+  ASSERT_TRUE(stream.ok());
+  ASSERT_EQ(control.symbol<cuda::CUresult (*)(void*)>("cuCtxPushCurrent_v2")(control.fake_primary(0)), 0);
+  const int asked = control.fake_calls("cuCtxGetCurrent"), pushed = control.fake_calls("cuCtxPushCurrent_v2");
+  EXPECT_TRUE(device->try_launch(**kernel, {1, 32, 0}, {}, *stream));
+  EXPECT_EQ(control.fake_calls("cuCtxGetCurrent"), asked);
+  EXPECT_EQ(control.last_launch().count, 1);
+  control.fake_fault("cuLaunchKernel", 700, 1);
+  EXPECT_FALSE(device->try_launch(**kernel, {1, 32, 0}, {}, *stream)) << "a failure in the right context is final";
+  EXPECT_EQ(control.last_launch().count, 1);
+  EXPECT_EQ(control.fake_calls("cuCtxPushCurrent_v2"), pushed);
+  void* popped = nullptr;
+  control.symbol<cuda::CUresult (*)(void**)>("cuCtxPopCurrent_v2")(&popped);
+  device->destroy_stream(*stream);
 }
 
 TEST_F(FakeCuda, AFailedLaunchNamesKernelAndGeometry) {

@@ -1,4 +1,6 @@
 // Compiled kernels on a real GPU: launched, captured, recorded and timed.
+#include <dlfcn.h>
+
 #include <thread>
 
 #include "device/cuda/driver_api.hpp"
@@ -46,6 +48,70 @@ TEST_F(GpuLaunch, OnAnyStreamFromAnyThread) {
       EXPECT_EQ(read<long long>(*device, *y, blocks, stream), expected_decode());
     }).join();
   }
+}
+
+/// A context that is not the primary one, current while it lives.
+class OtherContext {
+ public:
+  explicit OtherContext(const cuda::DriverApi& api) : library_(dlopen(api.path.c_str(), RTLD_NOW)) {
+    const auto create = symbol<cuda::CUresult (*)(cuda::CUcontext*, unsigned, cuda::CUdevice)>("cuCtxCreate_v2");
+    if (create == nullptr || create(&context_, 0, 0) != cuda::cuda_success) context_ = nullptr;
+  }
+  ~OtherContext() {
+    const auto destroy = symbol<cuda::CUresult (*)(cuda::CUcontext)>("cuCtxDestroy_v2");
+    if (context_ != nullptr && destroy != nullptr) destroy(context_);
+  }
+  OtherContext(const OtherContext&) = delete;
+  OtherContext& operator=(const OtherContext&) = delete;
+  cuda::CUcontext handle() const { return context_; }
+
+ private:
+  template <class F>
+  F symbol(const char* name) const {
+    return reinterpret_cast<F>(dlsym(library_, name));
+  }
+  void* library_;
+  cuda::CUcontext context_ = nullptr;
+};
+
+// The launch does not ask which context is current; the driver refuses the wrong one, and then it is put right.
+TEST_F(GpuLaunch, WithAnotherContextCurrent) {
+  const auto api = cuda::load_driver(machine().environment.libcuda);
+  ASSERT_OK(api);
+  const OwnStream own(*device);
+  const OtherContext other(**api);
+  ASSERT_NE(other.handle(), nullptr);
+  for (const Stream stream : {Stream{nullptr}, Stream{own}}) {
+    ASSERT_OK(poison(stream));
+    ASSERT_OK(launch(stream));
+    EXPECT_EQ(read<long long>(*device, *y, blocks, stream), expected_decode());
+    ASSERT_OK(poison(stream));
+    EXPECT_TRUE(device->try_launch(*kernel, {blocks, 64, 0}, params, stream));
+    EXPECT_EQ(read<long long>(*device, *y, blocks, stream), expected_decode());
+    cuda::CUcontext current = nullptr;
+    ASSERT_EQ((*api)->ctx_get_current(&current), 0);
+    EXPECT_EQ(current, other.handle()) << "it is put back";
+  }
+}
+
+TEST_F(GpuLaunch, ACaptureSurvivesALaunchWithAnotherContextCurrent) {
+  const auto api = cuda::load_driver(machine().environment.libcuda);
+  ASSERT_OK(api);
+  const OwnStream stream(*device);
+  const OtherContext other(**api);
+  ASSERT_NE(other.handle(), nullptr);
+  ASSERT_OK(poison(stream));
+  ASSERT_OK(device->synchronize(stream));
+  const auto recording = device->record(stream, [&](Stream inner) -> Status {
+    if ((*api)->ctx_push_current(other.handle()) != 0) return Error{Code::device, "no push"};
+    const Status status = launch(inner);
+    cuda::CUcontext popped = nullptr;
+    (*api)->ctx_pop_current(&popped);
+    return status;
+  });
+  ASSERT_OK(recording);
+  ASSERT_OK((*recording)->replay());
+  EXPECT_EQ(read<long long>(*device, *y, blocks, stream), expected_decode());
 }
 
 TEST_F(GpuLaunch, DynamicSharedMemoryBeyondTheDefault) {

@@ -52,6 +52,7 @@ class ContextScope {
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
   CUresult result() const noexcept { return result_; }
+  bool pushed() const noexcept { return pushed_; }  ///< another was current, or none
 
  private:
   const DriverApi& api_;

@@ -10,6 +10,8 @@
 namespace sl::cuda {
 namespace {
 
+// CU_STREAM_LEGACY is 1, CU_STREAM_PER_THREAD 2, and 0 is one of them.
+constexpr std::uintptr_t last_default_stream = 2;
 constexpr std::int64_t max_grid = std::numeric_limits<std::int32_t>::max();
 
 CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
@@ -61,10 +63,32 @@ Status CudaDevice::refuse_capturing(const char* call, Stream stream) {
                                        "the capture; call this before the capture begins"};
 }
 
+// Asking the driver which context is current takes as long as the rest of a prepared plan's call. A stream belongs to a
+// context, and the driver refuses a kernel of one context where another is current: so launch first, and ask only after
+// a refusal, which enqueues nothing. The default streams are the current context's: there it has to be known first.
 inline CUresult CudaDevice::enqueue(const CudaKernel& kernel, const Geometry& geometry, const SlParams& params,
                                     Stream stream) const noexcept {
+  if (reinterpret_cast<std::uintptr_t>(stream) <= last_default_stream) {
+    return enqueue_in_context(kernel, geometry, params, stream, cuda_success);
+  }
+  const CUresult result = enqueue_as_is(kernel, geometry, params, stream);
+  if (result == cuda_success) [[likely]]
+    return result;
+  return enqueue_in_context(kernel, geometry, params, stream, result);
+}
+
+/// `refused`: what a launch in the current context has come to; it is not made again where that is ours.
+[[gnu::noinline]] CUresult CudaDevice::enqueue_in_context(const CudaKernel& kernel, const Geometry& geometry,
+                                                          const SlParams& params, Stream stream,
+                                                          CUresult refused) const noexcept {
   const ContextScope scope(*context_);
   if (scope.result() != cuda_success) return scope.result();
+  if (refused != cuda_success && !scope.pushed()) return refused;
+  return enqueue_as_is(kernel, geometry, params, stream);
+}
+
+inline CUresult CudaDevice::enqueue_as_is(const CudaKernel& kernel, const Geometry& geometry, const SlParams& params,
+                                          Stream stream) const noexcept {
   void* arguments[] = {const_cast<SlParams*>(&params)};
   return api_.launch_kernel(kernel.function(), static_cast<unsigned>(geometry.grid), 1, 1,
                             static_cast<unsigned>(geometry.block), 1, 1, static_cast<unsigned>(geometry.dynamic_smem),

@@ -39,6 +39,9 @@ class CudaDevice final : public Device {
   Status refuse_capturing(const char* call, Stream);
 
   CUresult enqueue(const CudaKernel&, const Geometry&, const SlParams&, Stream) const noexcept;
+  CUresult enqueue_as_is(const CudaKernel&, const Geometry&, const SlParams&, Stream) const noexcept;
+  CUresult enqueue_in_context(const CudaKernel&, const Geometry&, const SlParams&, Stream,
+                              CUresult refused) const noexcept;
 
   const ContextPtr context_;
   const DriverApi& api_;

@@ -146,7 +146,7 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule* module, const void*, unsigned count
       if (options[i] == jit_error_log_buffer) std::strcpy(static_cast<char*>(values[i]), load_log.c_str());
     return result;
   }
-  *module = modules.make();
+  *module = modules.make(CUfunc_st{stack[static_cast<std::size_t>(depth) - 1]});
   return 0;
 }
 EXPORT CUresult cuModuleUnload(CUmodule module) {
@@ -155,10 +155,10 @@ EXPORT CUresult cuModuleUnload(CUmodule module) {
   UNSAFE;
   return modules.destroy(module);
 }
-EXPORT CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char*) {
+EXPORT CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char*) {
   ENTER(s_module_get_function);
   NEED_CONTEXT;
-  *function = &function_handle;
+  *function = &module->function;
   return 0;
 }
 EXPORT CUresult cuFuncLoad(CUfunction) {
@@ -175,13 +175,14 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction, int, int) {
   ENTER(s_func_set_attribute);
   return need_context();
 }
-EXPORT CUresult cuLaunchKernel(CUfunction, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                               unsigned smem, CUstream stream, void** params, void**) {
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                               unsigned bz, unsigned smem, CUstream stream, void** params, void**) {
   ENTER(s_launch_kernel);
   NEED_CONTEXT;
   if (gy != 1 || gz != 1 || by != 1 || bz != 1) return invalid_value;
-  const std::scoped_lock lock(mutex);
   const CUcontext current = stack[static_cast<std::size_t>(depth) - 1];
+  if (function->context != current) return invalid_handle;
+  const std::scoped_lock lock(mutex);
   last_launch = {gx, bx, smem, stream, current, static_cast<const SlParams*>(params[0])->work, last_launch.count + 1};
   return 0;
 }

@@ -17,11 +17,11 @@ using namespace sl::cuda;
 struct sl::cuda::CUctx_st {
   int device;
 };
-struct sl::cuda::CUmod_st {
-  int unused = 0;
-};
 struct sl::cuda::CUfunc_st {
-  int unused;
+  CUcontext context;
+};
+struct sl::cuda::CUmod_st {
+  CUfunc_st function;
 };
 struct sl::cuda::CUstream_st {
   int capture = capture_none;
@@ -61,7 +61,6 @@ std::mutex mutex;
 fake::Launch last_launch{};
 std::string load_log;
 std::array<CUctx_st, fake::devices> primary{CUctx_st{0}, CUctx_st{1}};
-CUfunc_st function_handle{};
 
 /// What is alive of one kind; owned, so that a test may leave things to a dead driver.
 template <class T>
@@ -105,8 +104,8 @@ thread_local std::array<CUcontext, 64> stack;
 thread_local int depth = 0;
 thread_local int thread_mode = capture_global;
 
-constexpr CUresult invalid_value = 1, deinitialized = 4, invalid_context = 201, capture_unsupported = 900,
-                   capture_invalid = 901, capture_unmatched = 903;
+constexpr CUresult invalid_value = 1, deinitialized = 4, invalid_context = 201, invalid_handle = 400,
+                   capture_unsupported = 900, capture_invalid = 901, capture_unmatched = 903;
 
 constexpr struct {
   CUresult result;
