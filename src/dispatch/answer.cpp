@@ -76,8 +76,16 @@ Result<Answer> Dispatcher::Impl::served(const ConvProblem& problem, const Triage
   return answer;
 }
 
+Result<Answer> Dispatcher::Impl::refused(const ConvProblem& problem, Regular regular, const Triage& triage,
+                                         const std::string& why) {
+  if (regular == Regular::yes) return kept(problem, regular, triage.record, why, true);
+  plans.publish(plan_key(problem, regular), PlanEntry{});  // whatever was served until now
+  return rejected(problem, why);
+}
+
 Result<Answer> Dispatcher::Impl::take_known(const ConvProblem& problem, Regular regular, const Triage& triage) {
   const WinnerPtr winner = winners.find(triage.key);
+  if (winner && !winner->condemned.empty()) return refused(problem, regular, triage, winner->condemned);
   if (winner) {
     const auto shape = launch_shape(problem, winner->candidate, device->info());
     if (shape.ok() && kernels.loaded(*shape) != nullptr) {
@@ -99,6 +107,7 @@ Result<Answer> Dispatcher::Impl::take(const ConvProblem& problem, Regular regula
   }
   while (true) {
     SL_ASSIGN(const WinnerPtr winner, winners.get(triage.key, [&] { return decider.decide(triage); }));
+    if (!winner->condemned.empty()) return refused(problem, regular, triage, winner->condemned);
     SL_ASSIGN(Answer answer, served(problem, triage, winner));
     Background::Watch watch = Background::Watch::settled;
     if (winner->provisional) watch = background.watch(triage, {problem, regular});
@@ -162,6 +171,9 @@ Decision Dispatcher::Impl::dry_record(Regular regular, const Triage& triage) {
   Decision record;
   if (const WinnerPtr winner = winners.find(triage.key)) {
     record = joined(triage.record, *winner);
+    if (!winner->condemned.empty()) {
+      record.route = name(regular == Regular::yes ? Triage::Outcome::keep : Triage::Outcome::reject);
+    }
   } else if (const std::optional<Winner> recalled = decider.recall(triage)) {
     record = joined(triage.record, *recalled);
   } else if (options.policy == Policy::pinned) {
@@ -180,20 +192,32 @@ Decision Dispatcher::Impl::dry_record(Regular regular, const Triage& triage) {
   return record;
 }
 
-void Dispatcher::Impl::tune_in_background(const Triage& triage) try {
-  auto final_winner = [&]() -> Result<Winner> {
-    if (std::optional<Winner> known = decider.recall(triage)) return std::move(*known);
-    return decider.tuned(triage);
-  };
-  Result<Winner> winner = final_winner();
-  if (!winner.ok()) {
-    // The base kernel goes on serving; asking again and again would tune for ever.
-    log.warn_once(triage.key.hex(), "background tuning of " + signature(triage.tuned_for, device->info()) +
-                                        " failed, the base kernel stays: " + winner.error().message);
-    winner = decider.base(triage);
-    winner->decision.reason = "background tuning failed";
+Winner Dispatcher::Impl::tuned_later(const Triage& triage) {
+  if (std::optional<Winner> known = decider.recall(triage)) return std::move(*known);
+  bool wrong = false;
+  Result<Winner> winner = decider.tuned(triage, &wrong);
+  if (winner.ok()) return std::move(winner).value();
+  const std::string failed =
+      "background tuning of " + signature(triage.tuned_for, device->info()) + " failed: " + winner.error().message;
+  // Asking again and again would tune for ever. Without time or memory, say, the base kernel goes on serving; but what
+  // computes wrong results, or was served beside what does, does not.
+  Winner base = decider.base(triage);
+  base.decision.reason = failed;
+  if (wrong) {
+    base.condemned = failed;
+    base.decision.schedule.clear();
+    base.decision.config.clear();
+    log.warn_once(triage.key.hex(), failed +
+                                        "; the call is served no more. A plan prepared for it before now holds the "
+                                        "base kernel: destroy it and prepare again");
+  } else {
+    log.warn_once(triage.key.hex(), failed + "; the base kernel stays");
   }
-  winners.put(triage.key, std::make_shared<const Winner>(std::move(winner).value()));
+  return base;
+}
+
+void Dispatcher::Impl::tune_in_background(const Triage& triage) try {
+  winners.put(triage.key, std::make_shared<const Winner>(tuned_later(triage)));
 } catch (const std::exception& error) {
   log.warn_once(triage.key.hex(), error.what());
 }
@@ -202,11 +226,21 @@ void Dispatcher::Impl::publish_winner(const Triage& triage, const std::vector<Ta
   const WinnerPtr winner = winners.find(triage.key);
   if (!winner || winner->provisional) return;
   for (const Target& target : targets) {
+    if (!winner->condemned.empty()) {
+      static_cast<void>(refused(target.problem, target.regular, triage, winner->condemned));
+      continue;
+    }
     Result<Answer> answer = served(target.problem, triage, winner);
     if (answer.ok()) {
       plans.publish(plan_key(target.problem, target.regular), answer->entry);
+      continue;
+    }
+    const std::string& why = answer.error().message;
+    if (found_broken(winner->decision.candidates, decider.base(triage).candidate)) {
+      static_cast<void>(refused(target.problem, target.regular, triage, why));
+      log.warn_once(triage.key.hex(), "tuning found the base kernel broken, and its winner cannot be had: " + why);
     } else {
-      log.warn_once(triage.key.hex(), "the base kernel stays: " + answer.error().message);
+      log.warn_once(triage.key.hex(), "the base kernel stays: " + why);
     }
   }
 } catch (const std::exception& error) {

@@ -152,7 +152,7 @@ std::optional<Winner> Decider::recall(const Triage& triage) const {
                 pinned ? Origin::pinned : Origin::shipped);
 }
 
-Result<Winner> Decider::tuned(const Triage& triage) {
+Result<Winner> Decider::tuned(const Triage& triage, bool* found_wrong) {
   parts_.counters.tunings.fetch_add(1, std::memory_order_relaxed);
   const CandidateSet set = compiled(triage, tuned_shapes_);
   TuneResult result =
@@ -161,6 +161,7 @@ Result<Winner> Decider::tuned(const Triage& triage) {
   if (result.winner < 0) {
     // Where something was found wrong and nothing right, what was not looked at is not trusted either.
     const bool wrong = any_wrong(result.decision.candidates);
+    if (found_wrong != nullptr) *found_wrong = wrong;
     const Candidate* candidate = wrong ? nullptr : first_not_broken(set, result.decision.candidates);
     if (candidate == nullptr) {
       return Error{wrong ? Code::wrong_result : result.failure,

@@ -35,8 +35,9 @@ class Decider {
   /// A decision made earlier, here or elsewhere: the store's (the user's own) before the table's (shipped); with
   /// `pinned` the table's alone. nullopt where there is none that applies.
   std::optional<Winner> recall(const Triage&) const;
-  /// Times the candidates and saves the winner. An error where none can run.
-  Result<Winner> tuned(const Triage&);
+  /// Times the candidates and saves the winner. An error where none can run; `wrong` (may be null) says whether any
+  /// computed a wrong result.
+  Result<Winner> tuned(const Triage&, bool* wrong = nullptr);
   /// The first candidate, untimed; like the others, one that the shape has compiled for another batch where there is
   /// any.
   Winner heuristic(const Triage&);

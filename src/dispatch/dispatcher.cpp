@@ -119,7 +119,7 @@ template <bool checked>
                                                                               Stream stream) noexcept {
   Unset unset;
   PlanEntry& entry = unset.entry;
-  if (!PlanReader::find(plans, key, entry)) return Known::missing;
+  if (!PlanReader::find(plans, key, entry) || entry.kind == PlanEntry::Kind::empty) return Known::missing;
   if constexpr (checked) {
     if (!y_is_apart(entry.bytes, tensors)) return Known::missing;
   }

@@ -50,6 +50,10 @@ struct Dispatcher::Impl {
   Error rejected(const ConvProblem&, const std::string& reason) const;
   bool forked() const;
 
+  /// The answer to a call that must not be served any more, whatever the plan table holds for it.
+  Result<Answer> refused(const ConvProblem&, Regular, const Triage&, const std::string& why);
+  Winner tuned_later(const Triage&);
+
   // ---- background hooks: must not throw ----
   void tune_in_background(const Triage&);
   void publish_winner(const Triage&, const std::vector<Target>&);

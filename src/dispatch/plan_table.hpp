@@ -20,7 +20,7 @@ namespace sl {
 
 /// What a look-up yields, by value. `kernel` lives as long as its context (modules are never unloaded before).
 struct PlanEntry {
-  enum class Kind : std::uint64_t { empty = 0, kept = 1, plan = 2 };
+  enum class Kind : std::uint64_t { empty = 0, kept = 1, plan = 2 };  ///< empty: what was there holds no more
   Kind kind = Kind::empty;
   const Kernel* kernel = nullptr;
   Geometry geometry;

@@ -21,6 +21,8 @@ struct Winner {
   Candidate candidate;
   Decision decision;
   bool provisional = false;  ///< served until a background tuning replaces it
+  /// Why nothing may be served for the key, found out after a base kernel was; then there is no candidate.
+  std::string condemned = {};
 };
 using WinnerPtr = std::shared_ptr<const Winner>;
 

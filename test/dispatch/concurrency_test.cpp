@@ -154,19 +154,93 @@ TEST(Background, ServesTheBaseAtOnceAndSwapsTheWinnerIn) {
   EXPECT_EQ(rig->explain(depthwise(3), Regular::yes, true)->origin, Origin::tuned);
 }
 
-TEST(Background, AFailedTuningLeavesTheBaseAndIsNotRepeated) {
+TEST(Background, ATuningThatFailsForAnotherReasonLeavesTheBaseAndIsNotRepeated) {
   Rig rig;
   rig.options.policy = Policy::background;
-  rig.tuner.answer = [](const CandidateSet& set) { return ScriptedTuner::fail(set, "wrong: scripted"); };
+  rig.tuner.answer = [](const CandidateSet& set) {
+    TuneResult result = ScriptedTuner::fail(set, "load: out of memory");
+    result.failure = Code::out_of_memory;
+    return result;
+  };
   rig.make();
   Error error;
   for (int i = 0; i < 5; ++i) {
     ASSERT_EQ(rig->conv2d(depthwise(), any_tensors(), nullptr, Regular::yes, error), Code::ok);
+    ASSERT_EQ(rig->conv2d(depthwise(), any_tensors(), nullptr, Regular::no, error), Code::ok);
     rig->wait_idle();
   }
   EXPECT_EQ(rig.tuner.calls, 1);
   EXPECT_EQ(rig.warnings().size(), 1u);
-  EXPECT_EQ(rig->explain(depthwise(), Regular::yes, true)->origin, Origin::base);
+  const auto record = rig->explain(depthwise(), Regular::yes, true);
+  EXPECT_EQ(record->origin, Origin::base);
+  EXPECT_NE(record->reason.find("scripted failure"), std::string::npos) << record->reason;
+}
+
+// What is wrong is served for as long as nobody knows, and not a call longer.
+TEST(Background, ABaseFoundWrongIsServedNoMore) {
+  Rig rig;
+  Gate gate;
+  rig.options.policy = Policy::background;
+  rig.tuner.before = [&] { gate.wait(); };
+  rig.tuner.answer = [](const CandidateSet& set) { return ScriptedTuner::fail(set, "wrong: scripted"); };
+  rig.make();
+  Error error;
+  ASSERT_EQ(rig->conv2d(depthwise(3), any_tensors(), nullptr, Regular::yes, error), Code::ok);
+  ASSERT_EQ(rig->conv2d(depthwise(3), any_tensors(), nullptr, Regular::no, error), Code::ok);
+  gate.open();
+  rig->wait_idle();
+  const std::uint64_t launched = rig.device->launched, hits = rig->counters().plan_hits;
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(rig->conv2d(depthwise(3), any_tensors(), nullptr, Regular::yes, error), Code::kept);
+    EXPECT_EQ(rig->conv2d(depthwise(3), any_tensors(), nullptr, Regular::no, error), Code::unsupported);
+    EXPECT_NE(error.message.find("REQUIRED call " + depthwise(3).to_string()), std::string::npos) << error.message;
+    EXPECT_NE(error.message.find("scripted failure"), std::string::npos) << error.message;
+  }
+  EXPECT_EQ(rig->counters().plan_hits, hits + 5) << "the kept answer is in the plan table";
+  // Another batch of the bucket was never served, and is not now.
+  EXPECT_EQ(rig->conv2d(depthwise(4), any_tensors(), nullptr, Regular::yes, error), Code::kept);
+  EXPECT_NE(error.message.find("scripted failure"), std::string::npos) << error.message;
+  EXPECT_EQ(rig->conv2d(depthwise(4), any_tensors(), nullptr, Regular::no, error), Code::unsupported);
+  EXPECT_EQ(rig->prepare(depthwise(3), nullptr, Regular::no).error().code, Code::unsupported);
+  rig.device->capture = true;
+  EXPECT_EQ(rig->conv2d(depthwise(3), any_tensors(), nullptr, Regular::no, error), Code::unsupported);
+  EXPECT_EQ(rig.device->violations, 0);
+  EXPECT_EQ(rig.device->launched, launched);
+  EXPECT_EQ(rig.tuner.calls, 1) << "it is not tuned again";
+  EXPECT_EQ(rig.warnings().size(), 1u);
+  EXPECT_EQ(rig->explain(depthwise(3), Regular::yes, true)->route, "keep");
+  const auto record = rig->explain(depthwise(3), Regular::no, true);
+  EXPECT_EQ(record->route, "reject");
+  EXPECT_EQ(record->schedule, "");
+  EXPECT_NE(record->reason.find("scripted failure"), std::string::npos) << record->reason;
+}
+
+// The winner is right, but cannot be loaded; the base is there, but wrong.
+TEST(Background, AWrongBaseDoesNotStandInForAWinnerThatCannotBeHad) {
+  Rig rig;
+  Gate gate;
+  rig.options.policy = Policy::background;
+  rig.tuner.before = [&] { gate.wait(); };
+  rig.tuner.answer = [](const CandidateSet& set) {
+    TuneResult result = ScriptedTuner::take(set, set.candidates.size() - 1);
+    for (std::size_t i = 0; i + 1 < set.candidates.size(); ++i) {
+      result.decision.candidates[i].outcome = "wrong: scripted";
+    }
+    return result;
+  };
+  rig.make();
+  Error error;
+  ASSERT_EQ(rig->conv2d(depthwise(), any_tensors(), nullptr, Regular::yes, error), Code::ok);
+  ASSERT_EQ(rig->conv2d(depthwise(), any_tensors(), nullptr, Regular::no, error), Code::ok);
+  gate.await_waiter();
+  rig.device->load_error = "no room for another module";
+  gate.open();
+  rig->wait_idle();
+  const std::uint64_t launched = rig.device->launched;
+  EXPECT_EQ(rig->conv2d(depthwise(), any_tensors(), nullptr, Regular::yes, error), Code::kept);
+  EXPECT_NE(rig->conv2d(depthwise(), any_tensors(), nullptr, Regular::no, error), Code::ok);
+  EXPECT_NE(error.message.find("no room for another module"), std::string::npos) << error.message;
+  EXPECT_EQ(rig.device->launched, launched);
 }
 
 TEST(Background, ManyThreadsAndShapesEndOnWinners) {
