@@ -13,8 +13,7 @@ using nlohmann::ordered_json;
 
 constexpr std::int64_t schema_version = 1;
 
-constexpr std::array<std::pair<Origin, std::string_view>, 8> origins = {{{Origin::none, "none"},
-                                                                         {Origin::memory, "memory"},
+constexpr std::array<std::pair<Origin, std::string_view>, 7> origins = {{{Origin::none, "none"},
                                                                          {Origin::store, "store"},
                                                                          {Origin::shipped, "shipped"},
                                                                          {Origin::tuned, "tuned"},

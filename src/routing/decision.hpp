@@ -24,7 +24,8 @@ struct CandidateRecord {
   double error_over_bound = 0;
 };
 
-enum class Origin : std::uint8_t { none, memory, store, shipped, tuned, heuristic, base, pinned };
+/// Where a winner was first found; one that is known in memory keeps it.
+enum class Origin : std::uint8_t { none, store, shipped, tuned, heuristic, base, pinned };
 enum class Match : std::uint8_t { none, exact, other_driver, other_candidates };
 std::string_view name(Origin);
 std::string_view name(Match);

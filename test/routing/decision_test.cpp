@@ -108,8 +108,8 @@ TEST(DecisionJson, TypesAndWordsAreStrict) {
 
 TEST(DecisionWords, AreDistinct) {
   std::set<std::string_view> words;
-  for (const Origin origin : {Origin::none, Origin::memory, Origin::store, Origin::shipped, Origin::tuned,
-                              Origin::heuristic, Origin::base, Origin::pinned})
+  for (const Origin origin :
+       {Origin::none, Origin::store, Origin::shipped, Origin::tuned, Origin::heuristic, Origin::base, Origin::pinned})
     EXPECT_TRUE(words.insert(name(origin)).second) << name(origin);
   EXPECT_EQ(name(Match::exact), "exact");
   EXPECT_EQ(name(Match::other_driver), "other_driver");
