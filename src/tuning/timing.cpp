@@ -60,20 +60,23 @@ class Interleaver {
       any |= calibrate(runner);
     }
     warm_up();
+    double before = spent_us();
     first_round();
-    for (int round = 1; round < options_.rounds && !expired(); ++round) {
+    double round_us = spent_us() - before;  // the next will take as long, at most
+    for (int round = 1; round < options_.rounds && !expired(round_us); ++round) {
+      before = spent_us();
       for (Runner& runner : runners_) {
         if (runner.alive) sample(runner);
       }
+      round_us = spent_us() - before;
     }
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  double spent_us() const { return std::chrono::duration<double, std::micro>(options_.now() - start_).count(); }
 
-  bool expired() const {
-    const std::chrono::duration<double, std::micro> spent = Clock::now() - start_;
-    return options_.deadline_us > 0 && spent.count() > options_.deadline_us;
+  bool expired(double upcoming_us = 0) const {
+    return options_.deadline_us > 0 && spent_us() + upcoming_us > options_.deadline_us;
   }
 
   Status record(Runner& runner, int calls) {
@@ -175,7 +178,7 @@ class Interleaver {
   int sets_;
   const TimingOptions& options_;
   std::vector<Runner> runners_;
-  Clock::time_point start_ = Clock::now();
+  std::chrono::steady_clock::time_point start_ = options_.now();
   double device_us_ = 0;
   double best_cold_ = std::numeric_limits<double>::infinity(), best_warm_ = std::numeric_limits<double>::infinity();
 };

@@ -5,6 +5,7 @@
 // replays, which choose the calls a recording, come first; they also bring the clock up, and are never samples.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,11 +24,12 @@ inline constexpr std::string_view skipped_budget = "skipped: budget";
 struct TimingOptions {
   int rounds = 9;           ///< replays a candidate
   double target_us = 1000;  ///< device time of one replay (calls a recording are chosen to reach it)
-  /// Host time, from the call on, after which nothing further is calibrated and no further round starts; 0 = none. The
-  /// first workload that works is measured once all the same.
+  /// Host time, from the call on, after which nothing further is calibrated, and no round starts that is expected to
+  /// end later; 0 = none. The first workload that works is measured once all the same.
   double deadline_us = 0;
   double abandon_factor =
       3.0;  ///< a candidate whose first replay is this much slower than the best is not timed further; 0 = never
+  std::function<std::chrono::steady_clock::time_point()> now = &std::chrono::steady_clock::now;  ///< a seam for tests
 };
 
 struct Samples {

@@ -15,6 +15,7 @@ namespace {
 // Shares of the time budget after which a phase begins nothing new, so that the next one has time left.
 constexpr double compile_share = 0.6;
 constexpr double verify_share = 0.8;
+constexpr double timing_share = 0.1;         // what is kept free for timing when the batch to time on is chosen
 constexpr std::size_t chunk_per_thread = 4;  // candidates compiled between two looks at the clock
 constexpr int baseline_rounds = 5;
 constexpr std::int64_t largest_call = 256 << 20;  // bytes: several times any L2, so that a larger batch ranks the same
@@ -115,11 +116,19 @@ class Tuning {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  double spent_ms() const { return std::chrono::duration<double, std::milli>(options_.timing.now() - start_).count(); }
+  double left_ms(double share = 1) const { return options_.budget.time_ms * share - spent_ms(); }
 
-  double left_ms(double share = 1) const {
-    const std::chrono::duration<double, std::milli> spent = Clock::now() - start_;
-    return options_.budget.time_ms * share - spent.count();
+  /// What making a workspace of this batch is expected to take: as long as the one of the few did, and its bytes.
+  double making_ms(const ConvProblem& problem) const {
+    return making_few_ms_ + static_cast<double>(problem.min_bytes()) / options_.host_bytes_per_ms;
+  }
+
+  /// What checking the winner on this batch is expected to take: two runs, each as long as the longest check so far,
+  /// and all outputs of both read and looked at.
+  double last_check_ms(const ConvProblem& problem) const {
+    const double y_bytes = static_cast<double>(problem.y_elements()) * static_cast<double>(size_of(problem.dtype));
+    return 2 * (longest_check_ms_ + y_bytes / options_.host_bytes_per_ms);
   }
 
   int threads() const {
@@ -131,9 +140,15 @@ class Tuning {
     return std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.alive; });
   }
 
-  /// In chunks, as one batch cannot be stopped: the first always; goes on while nothing has loaded yet.
+  /// In chunks, as one batch cannot be stopped: the first always, another where it will end in time if it takes as long
+  /// as the one before; goes on while nothing has loaded yet.
   void compile() {
-    while (compiled_ < entries_.size() && (!any_alive() || left_ms(compile_share) > 0)) compile_chunk();
+    double chunk_ms = 0;
+    while (compiled_ < entries_.size() && (!any_alive() || left_ms(compile_share) > chunk_ms)) {
+      const double before = spent_ms();
+      compile_chunk();
+      chunk_ms = spent_ms() - before;
+    }
   }
 
   void compile_chunk() {
@@ -172,14 +187,19 @@ class Tuning {
   WorkspaceOptions workspace_options() const {
     WorkspaceOptions options;
     options.max_bytes = options_.budget.scratch_bytes;
-    options.seed =
-        options_.seed != 0 ? options_.seed : static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
+    options.seed = options_.seed != 0
+                       ? options_.seed
+                       : static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
     return options;
   }
 
   /// n is in no binary, so a smaller batch runs the same kernels; the ranking is taken to hold for the whole.
   Result<std::unique_ptr<Workspace>> make_workspace(Stream stream) {
-    while (tuned_.n > 1 && tuned_.min_bytes() > largest_call) tuned_.n = (tuned_.n + 1) / 2;
+    const auto too_large = [this](const ConvProblem& problem) {
+      return problem.min_bytes() > largest_call ||
+             making_ms(problem) + last_check_ms(problem) > left_ms(1 - timing_share);
+    };
+    while (tuned_.n > 1 && too_large(tuned_)) tuned_.n = (tuned_.n + 1) / 2;
     for (;;) {
       auto workspace = Workspace::create(device_, stream, tuned_, workspace_options());
       if (!workspace.ok() && workspace.error().code == Code::out_of_memory && tuned_.n > 1) {
@@ -204,8 +224,10 @@ class Tuning {
     if (few.n >= problem_.n) return false;
     WorkspaceOptions options = workspace_options();
     options.max_sets = 1;
+    const double before = spent_ms();
     const auto workspace = Workspace::create(device_, stream, few, options);
     if (!workspace.ok()) return false;
+    making_few_ms_ = spent_ms() - before;
     Verifier verifier(device_, stream, **workspace, few, {options_.verify_outputs, threads()});
     verify(verifier, few);
     return true;
@@ -228,12 +250,14 @@ class Tuning {
       }
       Entry& entry = entries_[i];
       if (!entry.alive) continue;
-      if (any && left_ms(verify_share) <= 0) {
+      if (any && left_ms(verify_share) <= longest_check_ms_) {
         entry.drop(std::string(skipped_budget), Code::ok);
         continue;
       }
       prepare(entry, problem);
+      const double before = spent_ms();
       const Result<double> verified = verifier.verify(entry.launchable);
+      longest_check_ms_ = std::max(longest_check_ms_, spent_ms() - before);
       if (!verified.ok()) {
         drop_wrong(entry, verified.error());
         continue;
@@ -262,7 +286,7 @@ class Tuning {
       });
     }
     TimingOptions timing = options_.timing;
-    timing.deadline_us = std::max(1.0, left_ms() * 1000);
+    timing.deadline_us = std::max(1.0, (left_ms() - last_check_ms(tuned_)) * 1000);
     std::vector<Samples> samples = time_interleaved(device_, stream, work, workspace.sets(), timing);
     decision_.noise_floor = noise_floor(samples);
     for (std::size_t i = 0; i < timed.size(); ++i) record(*timed[i], std::move(samples[i]));
@@ -363,7 +387,8 @@ class Tuning {
   const Log& log_;
   TuneResult& out_;
   Decision& decision_;
-  Clock::time_point start_ = Clock::now();
+  std::chrono::steady_clock::time_point start_ = options_.timing.now();
+  double making_few_ms_ = 0, longest_check_ms_ = 0;  // what those steps took
   std::vector<Entry> entries_;
   std::size_t compiled_ = 0;      // the first so many entries
   std::vector<Samples> samples_;  // one an entry

@@ -16,9 +16,10 @@
 namespace sl {
 
 struct TuneBudget {
-  /// From start to winner, compile included. Nothing new is begun beyond it, but candidates are tried until one has
-  /// computed the right result.
-  double time_ms = 1000;
+  /// From start to winner: compiling, making data, checking, timing, and checking the winner on the whole batch. A step
+  /// is begun only where it is expected to end in time. What cannot be left out is done however long it takes: the
+  /// first batch of compiles, checks until a candidate has computed the right result, and the winner's last check.
+  double time_ms = 800;
   std::uint64_t scratch_bytes = 1ULL << 30;
   int threads = 0;  ///< compile threads; 0 = min(cores, 16)
 };
@@ -26,7 +27,9 @@ struct TuneBudget {
 struct TuneOptions {
   TuneBudget budget;
   TimingOptions timing;
-  std::uint64_t seed = 0;   ///< 0 = fresh
+  std::uint64_t seed = 0;  ///< 0 = fresh
+  /// Bytes that the host makes, moves or looks at in a millisecond, cautiously: what steps are expected to take.
+  double host_bytes_per_ms = 1e6;
   bool time_copy = true;    ///< also time the same-bytes copy (Decision::baseline_us)
   double hysteresis = 0.0;  ///< extra margin an earlier candidate in the list keeps, on top of the noise floor
   std::int64_t verify_outputs = 20000;  ///< outputs checked against the double reference per candidate (spread over the

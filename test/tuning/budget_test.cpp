@@ -69,6 +69,83 @@ TEST(TimeBudget, CompilingCountsAndLeavesNoNewChunk) {
   EXPECT_EQ(result.decision.candidates[23].outcome, skipped_budget);
 }
 
+/// A machine whose clock moves with its work alone.
+struct Slowness {
+  const char* name;
+  double chunk_ms, launch_ms, ms_per_mb, call_us;
+  std::int64_t n;
+  std::size_t chunks;  ///< compiled of three
+};
+
+constexpr double budget_ms = 800;
+
+/// Tunes 24 candidates of which the 17th is the fastest; yields the result and, in rig.device.clock_ms, the time it
+/// took.
+TuneResult run_on(FakeRig& rig, const Slowness& slow) {
+  rig.device.launch_ms = slow.launch_ms;
+  rig.device.ms_per_mb = slow.ms_per_mb;
+  for (int v = 0; v < 24; ++v) {
+    rig.device.behaviours[v].us = [us = slow.call_us * (v == 16 ? 0.5 : 1)](int) { return us; };
+  }
+  rig.compiler->on_compile = [&] { rig.device.clock_ms += slow.chunk_ms; };
+  TuneOptions options = quick();
+  options.timing.rounds = 9;
+  options.timing.now = rig.device.clock();
+  options.budget.time_ms = budget_ms;
+  if (slow.ms_per_mb > 0) options.host_bytes_per_ms = 1e6 / slow.ms_per_mb;
+  return run(rig, 24, options);
+}
+
+// None of the parts of a tuning may break the budget that all of them share, whichever is slow.
+TEST(TimeBudget, HoldsWhicheverPartIsSlow) {
+  const Slowness machines[] = {
+      {"nothing", 0, 0, 0, 10, 2, 3},
+      {"compiling, and two chunks fit", 200, 0, 0, 10, 2, 2},
+      {"compiling, and a second chunk would end too late", 290, 0, 0, 10, 2, 1},
+      {"checking", 10, 30, 0, 10, 2, 3},
+      {"timing", 10, 0, 0, 5000, 2, 3},
+      {"transfers", 10, 0, 100, 10, 4000, 3},
+      {"everything", 240, 10, 60, 1000, 4000, 1},
+  };
+  for (const Slowness& slow : machines) {
+    SCOPED_TRACE(slow.name);
+    ConvProblem problem = FakeRig::small_problem();
+    problem.n = slow.n;
+    FakeRig rig(problem);
+    const TuneResult result = run_on(rig, slow);
+    EXPECT_GE(result.winner, 0) << result.decision.reason;
+    EXPECT_EQ(result.decision.origin, Origin::tuned);
+    EXPECT_EQ(rig.compiler->batches.size(), slow.chunks);
+    EXPECT_LE(rig.device.clock_ms, budget_ms);
+  }
+}
+
+TEST(TimeBudget, IsEnoughForTheFastestWhereNothingIsSlow) {
+  FakeRig rig;
+  EXPECT_EQ(run_on(rig, {"nothing", 20, 1, 1, 10, 2, 3}).winner, 16);
+  EXPECT_LE(rig.device.clock_ms, budget_ms);
+}
+
+TEST(TimeBudget, ALateStartMeansASmallerBatch) {
+  ConvProblem problem = FakeRig::small_problem();
+  problem.n = 4000;
+  FakeRig rig(problem);
+  const TuneResult result = run_on(rig, {"", 300, 1, 100, 10, 4000, 1});
+  EXPECT_GE(result.winner, 0) << result.decision.reason;
+  EXPECT_TRUE(result.decision.reason.starts_with("tuned with n = ")) << result.decision.reason;
+  EXPECT_LE(rig.device.clock_ms, budget_ms);
+}
+
+// What has to be done is done: a first chunk of compiles that takes twice the budget, then one candidate's checks.
+TEST(TimeBudget, AFirstChunkBeyondItIsFollowedByTheLeastThatGivesAWinner) {
+  FakeRig rig;
+  const TuneResult result = run_on(rig, {"", 1600, 2, 1, 10, 2, 1});
+  EXPECT_EQ(result.winner, 0) << result.decision.reason;
+  EXPECT_EQ(result.decision.candidates[0].outcome, "timed");
+  EXPECT_EQ(result.decision.candidates[1].outcome, skipped_budget);
+  EXPECT_LE(rig.device.clock_ms, 1600 + 20);
+}
+
 TEST(Memory, ScratchStaysWithinItsBudget) {
   for (const std::uint64_t scratch : {200'000ULL, 1'000'000ULL, 4'000'000ULL}) {
     FakeRig rig;

@@ -65,7 +65,9 @@ class FakeRecording final : public Recording {
       if (!behaviour.replay_error.empty()) return Error{Code::device, behaviour.replay_error};
       us = behaviour.us ? behaviour.us(count) : 10;
     }
-    return device_.overhead_us + us * static_cast<double>(work_.outputs.size());
+    const double total = device_.overhead_us + us * static_cast<double>(work_.outputs.size());
+    device_.clock_ms += total * 1e-3;
+    return total;
   }
 
  private:
@@ -82,6 +84,14 @@ FakeDevice::FakeDevice(const ConvProblem& problem) : problem_(problem) {
 }
 
 FakeDevice::~FakeDevice() = default;
+
+std::function<std::chrono::steady_clock::time_point()> FakeDevice::clock() {
+  return [this] {
+    using std::chrono::steady_clock;
+    const std::chrono::duration<double, std::milli> since(clock_ms);
+    return steady_clock::time_point(std::chrono::duration_cast<steady_clock::duration>(since));
+  };
+}
 
 std::vector<std::string> FakeDevice::replay_order() const {
   std::vector<std::string> names;
@@ -141,6 +151,7 @@ Status FakeDevice::launch(const Kernel& kernel, const Geometry& geometry, const 
       return {};
     }
     ++launches;
+    clock_ms += launch_ms;
   }
   if (behaviour.launch) return behaviour.launch(params);
   compute(params);
@@ -178,6 +189,7 @@ void FakeDevice::destroy_stream(Stream) noexcept {
 Status FakeDevice::copy_in(void* device, const void* host, std::size_t bytes, Stream) {
   const std::lock_guard lock(mutex_);
   check_range("copy_in", device, bytes);
+  transferred(bytes);
   std::memcpy(device, host, bytes);
   return {};
 }
@@ -185,6 +197,7 @@ Status FakeDevice::copy_in(void* device, const void* host, std::size_t bytes, St
 Status FakeDevice::copy_out(void* host, const void* device, std::size_t bytes, Stream) {
   const std::lock_guard lock(mutex_);
   check_range("copy_out", device, bytes);
+  transferred(bytes);
   std::memcpy(host, device, bytes);
   return {};
 }

@@ -1,6 +1,7 @@
 // Test doubles for tuning: a device whose kernels are functions and whose clock is a script, and a compiler to match.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -45,6 +46,10 @@ class FakeDevice final : public Device {
   std::string stream_error;
   double overhead_us = 0;  ///< of a replay, as a graph launch has
   double copy_us = 5;
+  /// A clock that only the device's work moves: replays, and launches and transfers at these rates. For
+  /// TimingOptions::now, and for a compiler that moves it too.
+  double clock_ms = 0, launch_ms = 0, ms_per_mb = 0;
+  std::function<std::chrono::steady_clock::time_point()> clock();
 
   // What happened.
   std::size_t live_bytes = 0, peak_bytes = 0, allocations = 0, failed_allocations = 0;
@@ -80,6 +85,7 @@ class FakeDevice final : public Device {
   friend class FakeBuffer;
   friend class FakeKernel;
   friend class FakeRecording;
+  void transferred(std::size_t bytes) { clock_ms += ms_per_mb * static_cast<double>(bytes) * 1e-6; }
   void check_range(const char* what, const void*, std::size_t);  // with mutex_ held
   Behaviour behaviour(int variant) const;
 
