@@ -133,9 +133,6 @@ Refusal fits(const ConvProblem& p, const Config& config) {
     return refuse("part", s.part, "2, 4 or 8, a multiple of " + std::to_string(cols(p)));
   }
   if (s.across > 8) return refuse("across", s.across, "at most 8");
-  if (wide(s) < p.q && wide(s) * p.stride_w % vec_of(p) != 0) {
-    return refuse("across", s.across, "a tile of columns must start at a multiple of " + std::to_string(vec_of(p)));
-  }
   if (s.rows > 16) return refuse("rows", s.rows, "at most 16");
   if (s.down > 32) return refuse("down", s.down, "at most 32");
   if (s.threads != 32 * s.groups * s.down * units_in_all(p) / s.units) {
@@ -182,6 +179,7 @@ TileModel model_of(const ConvProblem& p, const Shape& s) {
 std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
   const std::int64_t smem_limit = std::max(device.smem_optin, static_smem_limit);
   const std::int64_t all_units = units_in_all(p);
+  const int row_vec = dividing_power(p.w, max_vector(p));  // tiles at other steps are copied in narrower vectors
   std::vector<std::pair<double, Config>> found;
   for (const int groups : {1, 2, 4, 8}) {
     if (groups > p.groups) continue;
@@ -190,7 +188,7 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
         if (part > std::max<std::int64_t>(2, cols(p)) && part >= 2 * p.q) continue;
         const std::int64_t places = ceil_div(p.q, part);
         auto across = static_cast<int>(ceil_div(places, ceil_div(places, 8)));
-        if (across < places && across * part * p.stride_w % vec_of(p) != 0) across = 8;
+        if (across < places && across * part * p.stride_w % row_vec != 0) across = 8;
         for (const int rows : {1, 2, 4, 7}) {
           for (const int down : {1, 2, 4, 7}) {
             for (const int stages : {1, 2, 3}) {
