@@ -211,9 +211,13 @@ def main():
                 row = bench.row(call)
             except Exception as error:
                 row = dict(call, error=repr(error)[:300])
-                torch.cuda.synchronize()
             file.write(json.dumps(row) + "\n")
             file.flush()
+            try:
+                torch.cuda.synchronize()
+            except RuntimeError as error:  # a fault: this process can do nothing more; the next one goes on from here
+                print(f"device lost at {identity(call)}: {error}", file=sys.stderr)
+                sys.exit(3)
             us = {"sluice": row.get("time_us", 0), "copy": row.get("copy_us", 0), **row.get("rivals", {})}
             speedup = min(row["rivals"].values()) / row["time_us"] if row.get("rivals") and row.get("time_us") else 0
             print(f"{count + 1}/{len(calls)} n{call['n']} c{call['c']} {call['h']}x{call['w']} k{call['k']} g{call['groups']} "

@@ -150,6 +150,8 @@ Result<int> bench(const Options& o) {
     tally.add(row);
     progress("");
     if (!o.json) line_of(row, i + 1, open.size());
+    // After a fault nothing runs in this process. The rows so far stand in the part file; the same command goes on.
+    if (!row.error.empty()) SL_TRY(session->device->synchronize(nullptr));
   }
   SL_TRY(results.finish());
   std::fputs((o.json ? tally_json(tally, o.out) : tally_text(tally, o.out)).c_str(), stdout);
