@@ -10,6 +10,7 @@ int run_command(const Options&);
 int explain_command(const Options&);
 int bench_command(const Options&);
 int tune_command(const Options&);
+int compile_command(const Options&);
 int merge_command(const Options&);
 int lint_command(const Options&);
 int derive_command(const Options&);

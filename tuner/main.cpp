@@ -22,6 +22,8 @@ int dispatch(const sl::tool::Options& options, char** argv) {
       return sl::tool::bench_command(options);
     case Command::tune:
       return sl::tool::tune_command(options);
+    case Command::compile:
+      return sl::tool::compile_command(options);
     case Command::merge:
       return sl::tool::merge_command(options);
     case Command::derive:

@@ -25,6 +25,7 @@ Examples:
   sluice explain g32mb1ic128ih56oc128oh56kh3ph1 --dt f16 --tag nhwc --device h200
   sluice bench --suite configs/suites/peers.json --out kernels.json
   sluice tune --suite configs/suites/networks.json --out table.json --shard 1/4
+  sluice compile --suite configs/suites/networks.json --device h200
   sluice merge part1.json part2.json --out table.json
   sluice derive bench/results/nvidia-h200/*.jsonl --out routing.json
   sluice lint configs/routing/*.json
@@ -228,6 +229,9 @@ void build(CLI::App& app, Options& o) {
 
   add_bench(*leaf(app, o, Command::bench, "bench", "Tune, check and time every call of a suite beside a copy"), o);
   add_tune(*leaf(app, o, Command::tune, "tune", "Tune every call of a suite into a decision table"), o);
+  add_suites(*leaf(app, o, Command::compile, "compile",
+                   "Compile every candidate of a suite's calls into the binary store; --device may be a described one"),
+             o);
   add_merge(*leaf(app, o, Command::merge, "merge", "Join decision tables, those of a fleet's shards say"), o);
   add_derive(*leaf(app, o, Command::derive, "derive", "Turn measured rows into a routing table"), o);
   add_lint(*leaf(app, o, Command::lint, "lint", "What is wrong with routing and decision tables"), o);

@@ -21,6 +21,7 @@ enum class Command {
   explain,
   bench,
   tune,
+  compile,
   merge,
   lint,
   derive,

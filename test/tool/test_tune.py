@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from program import DEPTHWISE, GROUPED, PROGRAM, ProgramTest, USAGE
+from program import DEPTHWISE, ENVIRONMENT, GROUPED, PROGRAM, ProgramTest, USAGE
 
 CALLS = [f"{DEPTHWISE} dt=f16 tag=nhwc", f"{DEPTHWISE} dt=f32 tag=nchw", f"{GROUPED} dt=f32 tag=nchw", f"{GROUPED} dt=bf16 tag=nhwc"]
 
@@ -101,6 +101,23 @@ class Tune(Tables):
         self.out.write_text('{"rows": []}')
         self.assertIn("not a file of `sluice tune`", self.tune(code=USAGE).err)
         self.assertEqual(self.out.read_text(), '{"rows": []}')
+
+
+class Compile(Tables):
+    def compile(self, *extra, code=0):
+        return self.sluice("compile", "--suite", str(self.suite), *extra, code=code)
+
+    def test_what_is_compiled_ahead_is_not_compiled_again(self):
+        first = self.compile("--device", "host", "--json").record
+        self.assertEqual((first["calls"], first["failed"], first["left"]), (4, 0, 0))
+        self.assertEqual(first["compiled"], first["kernels"])
+        again = self.compile("--device", "host", "--json").record
+        self.assertEqual((again["compiled"], again["already_there"]), (0, first["kernels"]))
+        self.assertEqual(self.run_host(*CALLS[0].split()).record["counters"]["compiles"], 0)
+
+    def test_bad_input(self):
+        self.assertIn("no cache", self.compile("--device", "host", "--cache-dir", "off", code=ENVIRONMENT).err)
+        self.compile("--device", "nonsense", code=USAGE)
 
 
 class Merge(Tables):
