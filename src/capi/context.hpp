@@ -29,12 +29,14 @@ struct sluice_context {
   std::atomic<std::uint64_t> kept_for_strides{0};  ///< answered before the dispatcher was asked
 };
 
-struct sluice_plan {
+/// What a run needs lies together, and at the beginning.
+struct alignas(64) sluice_plan {
   sluice_plan(sl::Dispatcher& dispatcher, std::shared_ptr<const sl::Plan> plan);
 
-  sl::Dispatcher& dispatcher;
-  const sl::Plan& known;                 ///< *plan, without the way through it
   std::uintptr_t no_bits, bias_no_bits;  ///< of the addresses of x, w, z and y, and of bias: what alignment forbids
+  sl::HotPath hot;
+  sl::PlanEntry entry;  ///< plan->entry
+  sl::Dispatcher& dispatcher;
   std::shared_ptr<const sl::Plan> plan;
 };
 

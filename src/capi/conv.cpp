@@ -9,6 +9,7 @@
 #include "capi/plain_call.hpp"
 #include "capi/versioned.hpp"
 #include "capi/views.hpp"
+#include "dispatch/quick_launch.hpp"
 #include "dispatch/triage.hpp"
 
 namespace sl::capi {
@@ -91,7 +92,7 @@ sluice_status prepare(sluice_context* context, const sluice_conv2d_args* given, 
 /// Whether the pointers are there, aligned, and apart from y, in few instructions; false for some that run_in_full()
 /// takes, too.
 bool fit(const sluice_plan& plan, const Tensors& t) {
-  const Extents& bytes = plan.known.entry.bytes;
+  const Extents& bytes = plan.entry.bytes;
   // No address has its highest bit, so one that has after subtracting 1 was 0.
   const std::uintptr_t missing = ((number(t.x) - 1) | (number(t.w) - 1) | (number(t.y) - 1)) >> 63;
   const std::uintptr_t low_bits =
@@ -106,11 +107,11 @@ bool fit(const sluice_plan& plan, const Tensors& t) {
 /// With every check, and words for what fails one.
 [[gnu::noinline]] sluice_status run_in_full(const sluice_plan* plan, const Tensors& tensors, void* stream) {
   if (plan == nullptr) return invalid("plan = NULL, must be a plan");
-  const ConvProblem& problem = plan->known.problem;
+  const ConvProblem& problem = plan->plan->problem;
   // Empty tensors have no data: frameworks pass NULL for them, or any address.
   if (problem.n == 0) return SLUICE_OK;
   Error error;
-  if (check_pointers(problem, plan->known.entry.bytes, tensors, Data::needed, error) != Code::ok) {
+  if (check_pointers(problem, plan->entry.bytes, tensors, Data::needed, error) != Code::ok) {
     return report(std::move(error));
   }
   if (const int alignment = alignment_class(tensors); alignment < problem.align) {
@@ -118,12 +119,12 @@ bool fit(const sluice_plan& plan, const Tensors& t) {
                    " bytes together, must be at least the " + std::to_string(problem.align) +
                    " that the plan was prepared for");
   }
-  Status status = plan->dispatcher.run(plan->known, tensors, stream);
+  Status status = plan->dispatcher.run(*plan->plan, tensors, stream);
   return status.ok() ? SLUICE_OK : report(std::move(status).error());
 }
 
 sluice_status run(const sluice_plan* plan, const Tensors& tensors, void* stream) {
-  if (plan != nullptr && fit(*plan, tensors) && plan->dispatcher.try_run(plan->known, tensors, stream)) [[likely]]
+  if (plan != nullptr && fit(*plan, tensors) && run_quickly(plan->hot, plan->entry, tensors, stream)) [[likely]]
     return SLUICE_OK;
   return guarded([&] { return run_in_full(plan, tensors, stream); });
 }
@@ -197,10 +198,11 @@ sluice_status explain_text(sluice_context* context, const char* given, bool dry,
 }  // namespace sl::capi
 
 sluice_plan::sluice_plan(sl::Dispatcher& dispatcher_in, std::shared_ptr<const sl::Plan> plan_in)
-    : dispatcher(dispatcher_in),
-      known(*plan_in),
-      no_bits(static_cast<std::uintptr_t>(known.problem.align) - 1),
-      bias_no_bits((known.problem.bias == sl::Bias::f32 ? 4 : sl::size_of(known.problem.dtype)) - 1),
+    : no_bits(static_cast<std::uintptr_t>(plan_in->problem.align) - 1),
+      bias_no_bits((plan_in->problem.bias == sl::Bias::f32 ? 4 : sl::size_of(plan_in->problem.dtype)) - 1),
+      hot(dispatcher_in.hot()),
+      entry(plan_in->entry),
+      dispatcher(dispatcher_in),
       plan(std::move(plan_in)) {}
 
 extern "C" {

@@ -40,6 +40,17 @@ struct Geometry {
 class Kernel {
  public:
   virtual ~Kernel() = default;
+
+  /// Device::try_launch() of this kernel on the device that loaded it, without the way through the device; null where
+  /// there is no shorter way.
+  using Quick = bool (*)(const Kernel&, const Geometry&, const SlParams&, Stream) noexcept;
+  Quick quick() const noexcept { return quick_; }
+
+ protected:
+  explicit Kernel(Quick quick = nullptr) : quick_(quick) {}
+
+ private:
+  Quick quick_;
 };
 
 /// Device memory; freed on destruction (after the device's outstanding work on it, which the owner must have awaited).

@@ -2,12 +2,12 @@
 
 #include <unistd.h>
 
-#include <cstring>
 #include <exception>
 #include <utility>
 
 #include "dispatch/impl.hpp"
 #include "dispatch/plan_slot.hpp"
+#include "dispatch/quick_launch.hpp"
 
 namespace sl {
 namespace {
@@ -22,25 +22,6 @@ TriageRules rules_of(const RoutingTable* table, const Environment& environment, 
 
 bool chooses_freely(const Environment& environment) {
   return environment.force_schedule.empty() && environment.disabled_schedules.empty();
-}
-
-// Two words at a time, because the compiler makes a string instruction of one memcpy, which takes longer to start than
-// this to end.
-void copy_constants(SlParams& to, const SlParams& from) noexcept {
-  constexpr std::size_t first = offsetof(SlParams, n), bytes = sizeof(SlParams) - first;
-  auto* const out = reinterpret_cast<std::byte*>(&to) + first;
-  const auto* const in = reinterpret_cast<const std::byte*>(&from) + first;
-#pragma GCC unroll 16
-  for (std::size_t i = 0; i < bytes / 16; ++i) std::memcpy(out + 16 * i, in + 16 * i, 16);
-  std::memcpy(out + bytes / 16 * 16, in + bytes / 16 * 16, bytes % 16);
-}
-
-void set_pointers(SlParams& params, const Tensors& tensors) noexcept {
-  params.x = tensors.x;
-  params.weight = tensors.w;
-  params.bias = tensors.bias;
-  params.z = tensors.z;
-  params.y = tensors.y;
 }
 
 /// A PlanEntry that nobody clears: the look-up fills it.
@@ -99,14 +80,6 @@ Dispatcher::~Dispatcher() {
   if (impl_->forked()) static_cast<void>(impl_.release());
 }
 
-[[gnu::always_inline]] inline bool Dispatcher::Impl::try_launch(const PlanEntry& entry, const Tensors& tensors,
-                                                                Stream stream) noexcept {
-  SlParams params;
-  copy_constants(params, entry.params);
-  set_pointers(params, tensors);
-  return device->try_launch(*entry.kernel, entry.geometry, params, stream);
-}
-
 Status Dispatcher::Impl::launch(const PlanEntry& entry, const Tensors& tensors, Stream stream) noexcept {
   SlParams params = entry.params;
   set_pointers(params, tensors);
@@ -128,7 +101,7 @@ template <bool checked>
     return Known::kept;
   }
   set_pointers(entry.params, tensors);
-  if (!device->try_launch(*entry.kernel, entry.geometry, entry.params, stream)) [[unlikely]]
+  if (!enqueue(*device, entry, entry.params, stream)) [[unlikely]]
     return Known::failed;
   counters.hot.add(HotCounters::hit_launched);
   return Known::launched;
@@ -244,15 +217,8 @@ Result<std::shared_ptr<const Plan>> Dispatcher::prepare(const ConvProblem& probl
   }
 }
 
-[[gnu::hot]] bool Dispatcher::try_run(const Plan& plan, const Tensors& tensors, Stream stream) noexcept {
-  if (plan.entry.kernel == nullptr || !impl_->try_launch(plan.entry, tensors, stream)) [[unlikely]]
-    return false;
-  impl_->counters.hot.add(HotCounters::plan_launched);
-  return true;
-}
-
 Status Dispatcher::run(const Plan& plan, const Tensors& tensors, Stream stream) noexcept {
-  if (try_run(plan, tensors, stream)) [[likely]]
+  if (run_quickly(hot(), plan.entry, tensors, stream)) [[likely]]
     return {};
   if (plan.entry.kernel == nullptr) {
     if (plan.entry.kind == PlanEntry::Kind::plan) return {};  // n = 0
@@ -277,6 +243,7 @@ void Dispatcher::wait_idle() {
   if (!impl_->forked()) impl_->background.wait_idle();
 }
 
+HotPath Dispatcher::hot() noexcept { return {*impl_->device, impl_->counters.hot}; }
 DispatchCounts Dispatcher::counters() const { return impl_->counters.now(); }
 const PlanTable& Dispatcher::plans() const { return impl_->plans; }
 

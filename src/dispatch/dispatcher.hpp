@@ -42,6 +42,12 @@ struct DispatcherOptions {
   TuneFunction tuner = sl::tune;      ///< a seam for tests
 };
 
+/// What launching a plan needs of its dispatcher.
+struct HotPath {
+  Device& device;
+  HotCounters& counters;
+};
+
 /// An immutable prepared call. Valid until its dispatcher is destroyed (which waits for nothing: the caller has stopped
 /// using it). An empty problem (n = 0) has a plan without a kernel; running it does nothing.
 struct Plan {
@@ -81,9 +87,8 @@ class Dispatcher {
   /// Decides (and tunes, by policy) without running. Kept is a Plan whose entry.kind is kept. Under policy `background`
   /// the plan holds the base kernel until it is prepared again.
   Result<std::shared_ptr<const Plan>> prepare(const ConvProblem&, Stream, Regular);
-  /// The short way through run(): true where the kernel is enqueued. False says nothing; then run() does it, or says
-  /// why not.
-  bool try_run(const Plan&, const Tensors&, Stream) noexcept;
+  /// For run_quickly() (quick_launch.hpp), the short way through run(). Valid as long as the dispatcher.
+  HotPath hot() noexcept;
   /// Launches a prepared plan: no look-up, no lock, no allocation.
   Status run(const Plan&, const Tensors&, Stream) noexcept;
   /// The decision record; decides like prepare() but never tunes nor compiles where `dry`. Only a problem that

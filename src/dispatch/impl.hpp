@@ -63,7 +63,6 @@ struct Dispatcher::Impl {
   enum class Known : std::uint8_t { launched, kept, missing, failed };
   template <bool checked>
   Known known(const PlanTable::Key&, const Tensors&, Stream) noexcept;
-  bool try_launch(const PlanEntry&, const Tensors&, Stream) noexcept;
   Status launch(const PlanEntry&, const Tensors&, Stream) noexcept;
   Code slow(const ConvProblem&, const Tensors&, Stream, Regular, Error&);
   /// After known() failed, for words.

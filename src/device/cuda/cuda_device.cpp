@@ -1,7 +1,5 @@
 #include "device/cuda/cuda_device.hpp"
 
-#include <limits>
-
 #include "device/cuda/module.hpp"
 #include "device/cuda/query.hpp"
 #include "device/cuda/recording.hpp"
@@ -9,10 +7,6 @@
 
 namespace sl::cuda {
 namespace {
-
-// CU_STREAM_LEGACY is 1, CU_STREAM_PER_THREAD 2, and 0 is one of them.
-constexpr std::uintptr_t last_default_stream = 2;
-constexpr std::int64_t max_grid = std::numeric_limits<std::int32_t>::max();
 
 CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 CUstream native(Stream stream) { return static_cast<CUstream>(stream); }
@@ -39,8 +33,6 @@ class CudaBuffer final : public Buffer {
   std::size_t size_;
 };
 
-bool launchable(const Geometry& g) { return g.grid > 0 && g.grid <= max_grid && g.block > 0 && g.dynamic_smem >= 0; }
-
 std::string launch_text(const CudaKernel& kernel, const Geometry& g) {
   return "launch of " + kernel.entry() + " (grid " + std::to_string(g.grid) + ", block " + std::to_string(g.block) +
          ", " + std::to_string(g.dynamic_smem) + " bytes of dynamic shared memory)";
@@ -63,43 +55,10 @@ Status CudaDevice::refuse_capturing(const char* call, Stream stream) {
                                        "the capture; call this before the capture begins"};
 }
 
-// Asking the driver which context is current takes as long as the rest of a prepared plan's call. A stream belongs to a
-// context, and the driver refuses a kernel of one context where another is current: so launch first, and ask only after
-// a refusal, which enqueues nothing. The default streams are the current context's: there it has to be known first.
-inline CUresult CudaDevice::enqueue(const CudaKernel& kernel, const Geometry& geometry, const SlParams& params,
-                                    Stream stream) const noexcept {
-  if (reinterpret_cast<std::uintptr_t>(stream) <= last_default_stream) {
-    return enqueue_in_context(kernel, geometry, params, stream, cuda_success);
-  }
-  const CUresult result = enqueue_as_is(kernel, geometry, params, stream);
-  if (result == cuda_success) [[likely]]
-    return result;
-  return enqueue_in_context(kernel, geometry, params, stream, result);
-}
-
-/// `refused`: what a launch in the current context has come to; it is not made again where that is ours.
-[[gnu::noinline]] CUresult CudaDevice::enqueue_in_context(const CudaKernel& kernel, const Geometry& geometry,
-                                                          const SlParams& params, Stream stream,
-                                                          CUresult refused) const noexcept {
-  const ContextScope scope(*context_);
-  if (scope.result() != cuda_success) return scope.result();
-  if (refused != cuda_success && !scope.pushed()) return refused;
-  return enqueue_as_is(kernel, geometry, params, stream);
-}
-
-inline CUresult CudaDevice::enqueue_as_is(const CudaKernel& kernel, const Geometry& geometry, const SlParams& params,
-                                          Stream stream) const noexcept {
-  void* arguments[] = {const_cast<SlParams*>(&params)};
-  return api_.launch_kernel(kernel.function(), static_cast<unsigned>(geometry.grid), 1, 1,
-                            static_cast<unsigned>(geometry.block), 1, 1, static_cast<unsigned>(geometry.dynamic_smem),
-                            native(stream), arguments, nullptr);
-}
-
-[[gnu::hot]] bool CudaDevice::try_launch(const Kernel& kernel, const Geometry& geometry, const SlParams& params,
-                                         Stream stream) noexcept {
+bool CudaDevice::try_launch(const Kernel& kernel, const Geometry& geometry, const SlParams& params,
+                            Stream stream) noexcept {
   const auto& cuda_kernel = static_cast<const CudaKernel&>(kernel);
-  return launchable(geometry) && &cuda_kernel.context() == context_.get() &&
-         enqueue(cuda_kernel, geometry, params, stream) == cuda_success;
+  return &cuda_kernel.context() == context_.get() && kernel.quick()(kernel, geometry, params, stream);
 }
 
 // Only the failures allocate: their messages.
@@ -115,7 +74,7 @@ Status CudaDevice::launch(const Kernel& kernel, const Geometry& geometry, const 
     if (!launchable(geometry))
       return Error{Code::invalid, launch_text(cuda_kernel, geometry) +
                                       ": the grid must be 1 to 2^31 - 1 blocks of at least one thread"};
-    const CUresult result = enqueue(cuda_kernel, geometry, params, stream);
+    const CUresult result = cuda_kernel.enqueue(geometry, params, stream);
     if (result == cuda_success) return {};
     return check(launch_text(cuda_kernel, geometry), result);
   } catch (...) {  // no memory for the message

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "device/cuda/context.hpp"
-#include "device/cuda/module.hpp"
 #include "device/device.hpp"
 
 namespace sl::cuda {
@@ -37,11 +36,6 @@ class CudaDevice final : public Device {
   Status check(const std::string& call, CUresult result) const;
   /// A synchronise would invalidate a capture, so it is refused before the driver hears of it.
   Status refuse_capturing(const char* call, Stream);
-
-  CUresult enqueue(const CudaKernel&, const Geometry&, const SlParams&, Stream) const noexcept;
-  CUresult enqueue_as_is(const CudaKernel&, const Geometry&, const SlParams&, Stream) const noexcept;
-  CUresult enqueue_in_context(const CudaKernel&, const Geometry&, const SlParams&, Stream,
-                              CUresult refused) const noexcept;
 
   const ContextPtr context_;
   const DriverApi& api_;

@@ -54,7 +54,49 @@ Error load_failed(const DriverApi& api, const Binary& binary, const DeviceInfo& 
 }  // namespace
 
 CudaKernel::CudaKernel(ContextPtr context, CUmodule module, std::string entry)
-    : context_(std::move(context)), module_(module), entry_(std::move(entry)) {}
+    : Kernel(&quick_launch),
+      launch_kernel_(context->api().launch_kernel),
+      context_(std::move(context)),
+      module_(module),
+      entry_(std::move(entry)) {}
+
+inline CUresult CudaKernel::enqueue_as_is(const Geometry& geometry, const SlParams& params,
+                                          Stream stream) const noexcept {
+  void* arguments[] = {const_cast<SlParams*>(&params)};
+  return launch_kernel_(function_, static_cast<unsigned>(geometry.grid), 1, 1, static_cast<unsigned>(geometry.block), 1,
+                        1, static_cast<unsigned>(geometry.dynamic_smem), static_cast<CUstream>(stream), arguments,
+                        nullptr);
+}
+
+/// `refused`: what a launch in the current context has come to; it is not made again where that is ours.
+[[gnu::noinline]] CUresult CudaKernel::enqueue_in_context(const Geometry& geometry, const SlParams& params,
+                                                          Stream stream, CUresult refused) const noexcept {
+  const ContextScope scope(*context_);
+  if (scope.result() != cuda_success) return scope.result();
+  if (refused != cuda_success && !scope.pushed()) return refused;
+  return enqueue_as_is(geometry, params, stream);
+}
+
+// Asking the driver which context is current takes as long as the rest of a prepared plan's call. A stream belongs to a
+// context, and the driver refuses a kernel of one context where another is current: so launch first, and ask only after
+// a refusal, which enqueues nothing. The default streams are the current context's: there it has to be known first.
+CUresult CudaKernel::enqueue(const Geometry& geometry, const SlParams& params, Stream stream) const noexcept {
+  // CU_STREAM_LEGACY is 1, CU_STREAM_PER_THREAD 2, and 0 is one of them.
+  constexpr std::uintptr_t last_default_stream = 2;
+  if (reinterpret_cast<std::uintptr_t>(stream) <= last_default_stream) {
+    return enqueue_in_context(geometry, params, stream, cuda_success);
+  }
+  const CUresult result = enqueue_as_is(geometry, params, stream);
+  if (result == cuda_success) [[likely]]
+    return result;
+  return enqueue_in_context(geometry, params, stream, result);
+}
+
+[[gnu::hot]] bool CudaKernel::quick_launch(const Kernel& kernel, const Geometry& geometry, const SlParams& params,
+                                           Stream stream) noexcept {
+  return launchable(geometry) &&
+         static_cast<const CudaKernel&>(kernel).enqueue(geometry, params, stream) == cuda_success;
+}
 
 Result<std::shared_ptr<const Kernel>> CudaKernel::load(const ContextPtr& context, const DeviceInfo& info,
                                                        const Binary& binary, int dynamic_smem) {
