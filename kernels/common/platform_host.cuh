@@ -160,6 +160,46 @@ void mma(Mma<HALVES>* const (&lanes)[32]) {
   }
 }
 
+/// As Mma, of a sparse a: K = 16 * HALVES columns, of which a holds half.
+template <int HALVES>
+struct MmaSparse {
+  unsigned a[2 * HALVES], b[2 * HALVES], pick;
+  float d[4];
+};
+template <int DTYPE, int HALVES>
+void mma_sparse(MmaSparse<HALVES>* const (&lanes)[32]) {
+  float a[16][16 * HALVES] = {}, b[16 * HALVES][8];
+  for (int lane = 0; lane < 32; ++lane) {
+    const int g = lane / 4, t = lane % 4;
+    for (int half = 0; half < HALVES; ++half) {  // columns of a 16 half to 16 half + 15; this lane's 4 from 4t on
+      for (int row = 0; row < 2; ++row) {
+        const unsigned picks = lanes[4 * g + half]->pick >> (16 * row + 4 * t);
+        for (int i = 0; i < 2; ++i) {
+          const unsigned column = (picks >> (2 * i)) & 3U;
+          a[g + 8 * row][16 * half + 4 * t + static_cast<int>(column)] =
+              widen<DTYPE>(lanes[lane]->a[2 * half + row], i);
+        }
+      }
+    }
+    for (int word = 0; word < 2 * HALVES; ++word) {
+      for (int i = 0; i < 2; ++i) b[8 * word + 2 * t + i][g] = widen<DTYPE>(lanes[lane]->b[word], i);
+    }
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int i = 0; i < 4; ++i) {
+      const int g = lane / 4, row = g + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
+      double sum = static_cast<double>(lanes[lane]->d[i]);
+      for (int k = 0; k < 16 * HALVES; ++k) {  // what is not picked is not multiplied, whatever it is
+        const unsigned picks = (lanes[4 * g + k / 16]->pick >> (16 * (i / 2) + 4 * (k / 4 % 4))) & 15U;
+        const auto at = static_cast<unsigned>(k % 4);
+        if (at != (picks & 3U) && at != (picks >> 2)) continue;
+        sum += static_cast<double>(a[row][k]) * static_cast<double>(b[k][column]);
+      }
+      lanes[lane]->d[i] = static_cast<float>(sum);
+    }
+  }
+}
+
 }  // namespace detail
 
 inline unsigned shuffle(unsigned v, int lane) {
@@ -185,6 +225,19 @@ inline void mma_k8(float (&d)[4], const unsigned (&a)[2], unsigned b0) {
   for (int i = 0; i < 4; ++i) d[i] = mine.d[i];
 }
 
+template <int DTYPE>
+inline void mma_sparse_k32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[4], unsigned pick) {
+  detail::MmaSparse<2> mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1], b[2], b[3]}, pick, {d[0], d[1], d[2], d[3]}};
+  detail::together<detail::MmaSparse<2>, detail::mma_sparse<DTYPE, 2>>(mine);
+  for (int i = 0; i < 4; ++i) d[i] = mine.d[i];
+}
+template <int DTYPE>
+inline void mma_sparse_k16(float (&d)[4], const unsigned (&a)[2], const unsigned (&b)[2], unsigned pick) {
+  detail::MmaSparse<1> mine = {{a[0], a[1]}, {b[0], b[1]}, pick, {d[0], d[1], d[2], d[3]}};
+  detail::together<detail::MmaSparse<1>, detail::mma_sparse<DTYPE, 1>>(mine);
+  for (int i = 0; i < 4; ++i) d[i] = mine.d[i];
+}
+
 template <int N, bool TRANS = false>
 inline void load_matrix(unsigned (&r)[N], const void* row) {
   if (detail::current->thread_id % 32 < 8 * N) detail::check_alignment(row, 16);
@@ -193,9 +246,16 @@ inline void load_matrix(unsigned (&r)[N], const void* row) {
   for (int i = 0; i < N; ++i) r[i] = mine.word[i];
 }
 
+struct Shared {
+  unsigned char* at;
+  Shared() = default;
+  explicit Shared(void* p) : at(static_cast<unsigned char*>(p)) {}
+  Shared operator+(int bytes) const { return Shared(at + bytes); }
+};
 struct SharedRow {
   const unsigned char* at;
   explicit SharedRow(const void* p) : at(static_cast<const unsigned char*>(p)) {}
+  SharedRow(Shared p) : at(p.at) {}  // NOLINT(google-explicit-constructor): one is the other
   SharedRow operator+(int bytes) const { return SharedRow(at + bytes); }
 };
 template <int N, bool TRANS = false>
@@ -220,6 +280,35 @@ inline void copy_async_wait() {}
 template <class T>
 inline T keep(T value) {
   return value;
+}
+
+inline unsigned load_shared(Shared from) {
+  detail::check_alignment(from.at, 4);
+  unsigned word;
+  __builtin_memcpy(&word, from.at, 4);
+  return word;
+}
+inline void store_shared(Shared to, unsigned word) {
+  detail::check_alignment(to.at, 4);
+  __builtin_memcpy(to.at, &word, 4);
+}
+inline unsigned load_shared_half(Shared from) {
+  detail::check_alignment(from.at, 2);
+  unsigned short half;
+  __builtin_memcpy(&half, from.at, 2);
+  return half;
+}
+inline void store_shared_half(Shared to, unsigned half) {
+  detail::check_alignment(to.at, 2);
+  __builtin_memcpy(to.at, &half, 2);  // the low half: hosts are little-endian
+}
+inline void clear_shared(Shared to) {
+  detail::check_alignment(to.at, 16);
+  __builtin_memset(to.at, 0, 16);
+}
+template <int BYTES, bool LINE = false>
+inline void copy_async(Shared to, const void* from, bool present = true) {
+  copy_async<BYTES>(static_cast<void*>(to.at), from, present);
 }
 
 inline unsigned permute_bytes(unsigned a, unsigned b, unsigned selector) {
@@ -294,6 +383,17 @@ float widen(unsigned word, int half) {
   return DTYPE == 1 ? half_bits_to_float(bits) : bfloat_bits_to_float(bits);
 }
 }  // namespace detail
+
+template <int DTYPE>
+inline unsigned fma2(unsigned a, unsigned b, unsigned c) {
+  unsigned d = 0;
+  for (int i = 0; i < 2; ++i) {  // exact in double but for the sum, whose double rounding no caller depends on
+    const auto v = static_cast<float>(static_cast<double>(detail::widen<DTYPE>(a, i)) * detail::widen<DTYPE>(b, i) +
+                                      detail::widen<DTYPE>(c, i));
+    d |= static_cast<unsigned>(DTYPE == 1 ? float_to_half_bits(v) : float_to_bfloat_bits(v)) << (16 * i);
+  }
+  return d;
+}
 
 inline unsigned floats_to_half2_bits(float lo, float hi) {
   return float_to_half_bits(lo) | (static_cast<unsigned>(float_to_half_bits(hi)) << 16);

@@ -39,6 +39,55 @@ MatrixCase mma_case(DType dtype, std::size_t k) {
   return {"mma", {{"DTYPE", static_cast<int>(dtype)}, {"K", static_cast<std::int64_t>(k)}}, std::move(x), want};
 }
 
+/// The columns that a group of 4 of a row keeps: testing_pick() of the kernel, written as a table.
+constexpr std::size_t picks[6][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
+
+MatrixCase sparse_case(DType dtype, std::size_t k) {
+  std::vector<double> a(16 * k / 2), b(k * 8);
+  std::uint32_t state = 54321;
+  const auto draw = [&state] {
+    state = state * 1664525U + 1013904223U;
+    return static_cast<double>(state >> 28) - 7.0;
+  };
+  for (double& v : a) v = draw();
+  for (double& v : b) v = draw();
+  std::vector<std::byte> x((a.size() + b.size()) * 2);
+  for (std::size_t i = 0; i < a.size(); ++i) store_element(dtype, x.data(), static_cast<std::int64_t>(i), a[i]);
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    store_element(dtype, x.data(), static_cast<std::int64_t>(a.size() + i), b[i]);
+  }
+  std::vector<std::uint32_t> want;
+  for (std::size_t row = 0; row < 16; ++row) {
+    for (std::size_t column = 0; column < 8; ++column) {
+      double sum = 1.0;
+      for (std::size_t i = 0; i < k / 2; ++i) {
+        const std::size_t group = i / 2, at = 4 * group + picks[(row * 5 + group) % 6][i % 2];
+        sum += a[row * (k / 2) + i] * b[at * 8 + column];
+      }
+      want.push_back(std::bit_cast<std::uint32_t>(static_cast<float>(sum)));
+    }
+  }
+  return {"mma_sparse", {{"DTYPE", static_cast<int>(dtype)}, {"K", static_cast<std::int64_t>(k)}}, std::move(x), want};
+}
+
+MatrixCase shared_case(DType dtype) {
+  std::vector<std::byte> x(128);
+  std::vector<std::uint32_t> want(96);
+  for (std::int64_t i = 0; i < 32; ++i) {
+    const double low = static_cast<double>(i) - 9, high = 3 - static_cast<double>(i) / 2;
+    store_element(dtype, x.data(), 2 * i, low);
+    store_element(dtype, x.data(), 2 * i + 1, high);
+    std::vector<std::byte> sums(4);
+    store_element(dtype, sums.data(), 0, 2 * low + high);
+    store_element(dtype, sums.data(), 1, 2 * high + low);
+    std::uint32_t word = 0;
+    std::memcpy(&word, x.data() + 4 * i, 4);
+    want[static_cast<std::size_t>(i)] = word << 16 | word >> 16;
+    std::memcpy(&want[static_cast<std::size_t>(64 + i)], sums.data(), 4);
+  }
+  return {"shared", {{"DTYPE", static_cast<int>(dtype)}}, std::move(x), want};
+}
+
 MatrixCase load_case(std::size_t n, bool transposed, int width) {
   std::vector<std::uint16_t> rows(8 * n * 8);
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::uint16_t>(1000 + i);
@@ -84,6 +133,8 @@ std::vector<MatrixCase> matrix_cases() {
   std::vector<MatrixCase> cases = {exchange_case()};
   for (const DType dtype : {DType::f16, DType::bf16}) {
     for (const std::size_t k : {8U, 16U}) cases.push_back(mma_case(dtype, k));
+    for (const std::size_t k : {16U, 32U}) cases.push_back(sparse_case(dtype, k));
+    cases.push_back(shared_case(dtype));
   }
   for (const std::size_t n : {1U, 2U, 4U}) {
     for (const bool transposed : {false, true}) cases.push_back(load_case(n, transposed, n == 1 ? 4 : n == 2 ? 8 : 16));
