@@ -4,7 +4,7 @@
 // then computes COLS outputs along the row, with weights and sums in registers.
 #pragma once
 
-#include "common/conv.cuh"
+#include "common/channel_weights.cuh"
 
 namespace sl {
 
@@ -170,30 +170,8 @@ SL_DEVICE void dw_stage(const SlParams& p) {
   const bool active = lane < Cfg::LANES && tile < Cfg::TILES && line < lines && q0 < static_cast<int>(p.q);
   const int limit = static_cast<int>(p.q) - q0;
 
-  // The block's weights lie together in memory: read once, side by side, all loads before the first store. Each thread
-  // reading its own would touch most sectors many times.
   Bits<Cfg>* const weights = ring + STAGES * Shape::STAGE;
-  constexpr int WEIGHTS = Cfg::LANES * CHANNELS * R * S, BATCH = 16;
-  SL_UNROLL_BY(1)
-  for (int from = thread_id(); from < WEIGHTS; from += BATCH * Cfg::THREADS) {
-    Bits<Cfg> held[BATCH];
-    SL_UNROLL
-    for (int turn = 0; turn < BATCH; ++turn) {
-      if (turn * Cfg::THREADS < WEIGHTS) {
-        const int i = from + turn * Cfg::THREADS;
-        I k = first_line + i / (R * S);
-        k = k < lines ? k : lines - 1;
-        if constexpr (!NHWC) k = take(k, p.div[0]);
-        held[turn] =
-            load_readonly(static_cast<const Bits<Cfg>*>(p.weight) + static_cast<long long>(k) * (R * S) + i % (R * S));
-      }
-    }
-    SL_UNROLL
-    for (int turn = 0; turn < BATCH; ++turn) {
-      const int i = from + turn * Cfg::THREADS;
-      if (i < WEIGHTS) weights[i] = held[turn];
-    }
-  }
+  stage_channel_weights<Cfg, Cfg::LANES * CHANNELS>(p, weights, first_line, lines);
   barrier();
   float weight[R * S][CHANNELS];
   float bias[CHANNELS];

@@ -118,10 +118,14 @@ int rows_for(const ConvProblem& p, const DeviceInfo& device, const Config& one_s
   const std::int64_t height = ceil_div(p.p, dil_h(p));
   config.knobs[5].second = static_cast<int>(height);
   const Shape shape = shape_of(p, config);
-  const std::int64_t threads = config.get("threads");
-  const std::int64_t registers = (registers_of(p, shape, config.get("cols")) + 7) / 8 * 8;
-  const std::int64_t resident = std::max<std::int64_t>(
-      1, std::min({65536 / (registers * threads), 2048 / threads, 220 * 1024 / (shape.bytes + 1024)}));
+  const std::int64_t cols = config.get("cols"), threads = config.get("threads");
+  // Blocks a multiprocessor holds: what is typical here, where registers_of() is a bound. Each of its four parts gives
+  // whole warps their registers, eight at a time.
+  const std::int64_t registers =
+      p.taps() * shape.channels + shape.slots * cols * shape.channels + shape.span * shape.channels / 2 + 32;
+  const std::int64_t warps = 4 * (16384 / (32 * ceil_div(registers, 8) * 8));
+  const std::int64_t resident =
+      std::max<std::int64_t>(1, std::min({warps / (threads / 32), 2048 / threads, 220 * 1024 / (shape.bytes + 1024)}));
   const std::int64_t sms = std::max(1, device.sm_count);
   const std::int64_t blocks_of_one = grid_of(p, config).blocks(p);
   std::int64_t best = height;
@@ -153,15 +157,19 @@ std::vector<Config> configs_of(const ConvProblem& p, const DeviceInfo& device) {
     if (p.taps() <= 9) {
       tries = {{two, 7, 96, 160, 4}, {4, 4, 64, 256, 4},   {two, 4, 96, 352, 4},
                {1, 4, 96, 256, 4},   {two, 7, 96, 288, 4}, {two, 4, 96, 512, 6}};
+    } else if (p.s > 2 * p.r && p.s > 8) {  // long rows: a wide tile, or most of what it reads is overlap
+      tries = {{1, 16, 32, 256, 2}, {1, 8, 32, 256, 2}, {1, 12, 32, 256, 2}, {1, 16, 32, 128, 2}};
     } else if (p.taps() < 49) {
       tries = {{1, 7, 96, 160, 4}, {two, 4, 96, 128, 4}, {1, 8, 96, 128, 4}, {1, 4, 96, 128, 4}};
     } else {
       tries = {{1, 7, 32, 128, 4}, {1, 8, 32, 128, 4}, {1, 4, 32, 128, 4}, {1, 7, 96, 96, 4}};
+      if (p.q % 8 == 0) std::swap(tries[0], tries[1]);
+      if (p.taps() > 49) std::swap(tries[0], tries[2]);
     }
   } else if (p.taps() <= 9) {
     tries = {{1, 4, 128, 128, 4}, {1, 8, 128, 128, 4}, {1, 4, 128, 128, 8}, {1, 4, 128, 256, 4}};
   } else {
-    tries = {{1, 8, 64, 64, 4}, {1, 4, 128, 128, 4}, {1, 8, 128, 128, 4}};
+    tries = {{1, 8, 64, 64, 4}, {1, 4, 128, 128, 4}, {1, 8, 128, 128, 4}, {1, 4, 64, 64, 4}};
   }
   tries.insert(tries.end(), {{1, 4, 96, 128, 2}, {1, 2, 96, 128, 2}, {1, 1, 96, 128, 2}});
 
@@ -205,7 +213,7 @@ Refusal can_run(const ConvProblem& p, const DeviceInfo& device) {
   if (p.multiplier() != 1) return refuse("k / groups", p.multiplier(), "this schedule takes 1 only");
   if (Refusal refusal = coordinates_too_large(p)) return refusal;
   if (dil_h(p) > 1 && p.stride_h > 1) return refuse("dil_h", p.dil_h, "1 where stride_h is not 1");
-  if (p.taps() > 49) return refuse("r * s", p.taps(), "weights stay in registers, so at most 49 taps");
+  if (p.taps() > 81) return refuse("r * s", p.taps(), "weights stay in registers, so at most 81 taps");
   if (p.r > 16) return refuse("r", p.r, "at most 16 kernel rows");
   if (copy_elements(p) * size(p) < 4) {
     return refuse(nhwc(p) ? "c" : "w", nhwc(p) ? p.c : p.w, "rows are copied 4 bytes at a time at least");

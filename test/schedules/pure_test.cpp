@@ -106,7 +106,8 @@ TEST(Refusals, NameTheFieldAndItsValue) {
       {&dw_stage, "g8ic8ih12oc8oh12kh7ph3", nullptr},
       {&dw_stage, "g8ic8ih12oc8oh12kh3ph2dh1", nullptr},
       {&dw_stage, "g8ic8ih12oc16oh12kh3ph1", "k / groups = 2"},
-      {&dw_stage, "g8ic8ih12oc8oh12kh9ph4", "r * s = 81"},
+      {&dw_stage, "g8ic8ih12oc8oh12kh9ph4", nullptr},
+      {&dw_stage, "g8ic8ih12oc8oh12kh11ph5", "r * s = 121"},
       {&dw_stage, "g8ic8ih13oc8oh6kh3sh2ph1dh1", "dil_h = 2"},
       {&dw_stage, "g8ic8ih13oc8oh13kh3ph1 dt=f16", "w = 13"},
       {&dw_stage, "g7ic7ih12oc7oh12kh3ph1 dt=f16 tag=nhwc", "c = 7"},
@@ -129,6 +130,17 @@ TEST(Refusals, NameTheFieldAndItsValue) {
       {&dw_band_nhwc, "g8ic8ih40oc8oh40kh31ph15 dt=f16 tag=nhwc", "r * s = 961"},
       {&dw_band_nhwc, "g8ic8ih40iw40oc8oh40ow8kh5kw5sw5ph2pw2 dt=f16 tag=nhwc", "stride_w = 5"},
       {&dw_band_nhwc, "g8ic8ih9oc8oh9kh3ph1 dt=f16 tag=nhwc", "r * s = 9"},
+      {&dw_large, "g8ic8ih14oc8oh14kh13ph6", nullptr},
+      {&dw_large, "g8ic8ih12oc8oh12kh9ph4", "r * s = 81"},
+      {&dw_large, "g8ic8ih28oc8oh14kh13sh2ph6", "stride_h = 2"},
+      {&dw_large, "g8ic8ih28oc8oh28kh13ph12dh1", "dil_h = 2"},
+      {&dw_large, "g8ic8ih200oc8oh200kh99ph49", "r * s = 9801"},
+      {&dw_plane, "g8ic8ih7oc8oh7kh3ph1", nullptr},
+      {&dw_plane, "g8ic8ih14oc8oh7kh3sh2ph1 dt=f16", nullptr},
+      {&dw_plane, "g8ic8ih7oc8oh7kh3ph1 tag=nhwc", "layout = 1"},
+      {&dw_plane, "g8ic8ih17oc8oh17kh3ph1", "w = 17"},
+      {&dw_plane, "g8ic8ih7oc8oh7kh3ph2dh1", "dil_h = 2"},
+      {&dw_plane, "g8ic8ih9000iw7oc8oh9000ow7kh3kw3ph1pw1", "h * w = 63000"},
       {&dw_mult, "g8ic8ih9oc16oh9kh3ph1", nullptr},
       {&dw_mult, "g8ic8ih9oc8oh9kh3ph1", "k / groups = 1"},
       {&dw_mult, "g8ic8ih9oc136oh9kh3ph1", "k / groups = 17"},
@@ -177,6 +189,7 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
   const ConvProblem even = parsed("g12ic12ih9iw10oc12oh9ow10kh3kw3ph1pw1 dt=f16 tag=nchw");
   const ConvProblem halves = parsed("g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nhwc");
   const ConvProblem planes = parsed("g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nchw");
+  const ConvProblem large = parsed("g8ic8ih14oc8oh14kh13ph6");
   struct {
     const Schedule* schedule;
     const ConvProblem* problem;
@@ -219,6 +232,15 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
        "threads = 256"},
       {&dw_band_nhwc, &nhwc,
        "ch=16,cw=2,own=1,rows=16,groups=2,strips=2,images=1,slots=4,chunk=9,threads=256,blocks=4,steps=2", "rows = 16"},
+      {&dw_plane, &nchw, "planes=16,strips=3,threads=64", nullptr},
+      {&dw_plane, &nchw, "planes=16,strips=3,threads=32", "threads = 32"},
+      {&dw_plane, &nchw, "planes=1,strips=1,threads=32", "planes = 1"},
+      {&dw_plane, &nchw, "planes=16,strips=10,threads=160", "strips = 10"},
+      {&dw_large, &large, "planes=8,rows=7,cols=7,taps=4,row_tiles=4,col_tiles=2,split=2,threads=128", nullptr},
+      {&dw_large, &large, "planes=8,rows=7,cols=7,taps=4,row_tiles=2,col_tiles=2,split=2,threads=128", "row_tiles = 2"},
+      {&dw_large, &large, "planes=9,rows=7,cols=7,taps=4,row_tiles=4,col_tiles=2,split=2,threads=128", "planes = 9"},
+      {&dw_large, &large, "planes=8,rows=7,cols=7,taps=4,row_tiles=4,col_tiles=2,split=2,threads=256", "threads = 256"},
+      {&dw_large, &large, "planes=8,rows=9,cols=9,taps=4,row_tiles=4,col_tiles=2,split=2,threads=128", "cols = 9"},
       {&grp_plane, &grouped, "lanes=32,outs=4,cols=4,turns=1,threads=128", nullptr},
       {&grp_plane, &grouped, "lanes=32,outs=8,cols=2,turns=1,threads=128", "outs = 8"},
       {&grp_plane, &grouped, "lanes=3,outs=1,cols=2,turns=1,threads=128", "lanes = 3"},

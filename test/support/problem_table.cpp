@@ -109,6 +109,7 @@ constexpr Row rows[] = {
      one,
      {0, 150, 0, 160}},
     {"dw_pad_beyond_1x1", "a plane of one pixel", 3, 5, 1, 1, {1, 1}, {3, 3}, one, one, {4, 3, 3, 4}},
+    {"dw_11x9_pad_beyond", "", 1, 5, 1, 1, {7, 10}, {11, 9}, one, one, {12, 11, 11, 10}},
     {"mult3_pad_beyond", "", 1, 6, 1, 3, {4, 6}, {3, 3}, one, one, {4, 3, 3, 6}},
     {"grp4_pad_beyond", "", 1, 3, 4, 4, {3, 5}, {3, 3}, one, one, {4, 5, 3, 4}},
     {"grp2_k1_pad2", "pointwise", 2, 4, 2, 3, {3, 4}, {1, 1}, one, one, {2, 1, 1, 2}},
