@@ -18,12 +18,17 @@ struct BandRing {
   static constexpr int BLOCK_CHUNKS = Cfg::TILES * Cfg::STRIDE_W;  // from one strip's window to the next one's
   static constexpr int CHUNKS = (Cfg::BLOCKS - 1) * BLOCK_CHUNKS + Cfg::WORDS;  // of one row of a piece
 
-  static constexpr int ROW = Cfg::STRIPS * Cfg::PITCH;     // chunks of one row of all pieces
-  static constexpr int STAGE = Cfg::BATCH * FRESH * ROW;   // chunks of one turn: BATCH steps
-  static constexpr int ELEMENTS = Cfg::DEPTH * STAGE * 8;  // of one warp's ring
-  static constexpr int PER_CHUNK = 8 / Cfg::COPY;          // copies
-  static constexpr int COPIES = Cfg::STRIPS * CHUNKS * PER_CHUNK;
-  static constexpr int LANE_COPIES = (COPIES + 31) / 32;  // copies of a lane for one row
+  static constexpr int ROW = Cfg::STRIPS * Cfg::PITCH;          // chunks of one row of all pieces
+  static constexpr int STAGE = Cfg::BATCH * FRESH * ROW;        // chunks of one turn: BATCH steps
+  static constexpr int ELEMENTS = Cfg::DEPTH * STAGE * 8;       // of one warp's ring
+  static constexpr int COPIES = Cfg::STRIPS * Cfg::ROW_COPIES;  // of one row of all pieces
+  static constexpr int LANE_COPIES = (COPIES + 31) / 32;
+  static constexpr int LEAVING = Cfg::STRIPS * Cfg::OUT_PITCH;         // elements of finished rows of one warp
+  static constexpr int PIECE_VECTORS = Cfg::BATCH * Cfg::OUT_ROW / 8;  // of finished rows of a piece
+  static constexpr int VECTORS = Cfg::STRIPS * PIECE_VECTORS;
+  static constexpr int LANE_VECTORS = (VECTORS + 31) / 32;
+  static constexpr int BESIDE = CHUNKS * 8 / Cfg::COPY - Cfg::ROW_COPIES;  // as many elements again lie left and right
+  static constexpr int RINGS = (Cfg::THREADS / 32) * ELEMENTS;             // elements of all rings of a block
 };
 
 /// Where a piece is: image, first output row, first output column. IMAGES: rows are the images of a batch.
@@ -34,7 +39,7 @@ struct BandPiece {
   bool exists;
 
   /// div[1] = pieces along a row, div[2] = parts of a plane (phases run fastest); aux[0] = output rows of a part,
-  /// aux[1] = pieces of a channel.
+  /// aux[1] = pieces of a channel; aux[2] = steps that every part skips, whose rows lie above the plane.
   SL_DEVICE BandPiece(const SlParams& p, Index<Cfg> number) {
     exists = number < static_cast<Index<Cfg>>(p.aux[1]);
     Index<Cfg> rest = exists ? number : 0;
@@ -47,12 +52,13 @@ struct BandPiece {
 
 /// Cfg: DTYPE BIAS ACT RESIDUAL INDEX64 R S STRIDE_* DIL_* MULT CPG WLAYOUT LAYOUT; TILES of 8 output columns a strip;
 /// WORDS = chunks of a strip's window; LEAD = columns between the window's start and the first tap of output 0;
-/// WHOLE_ROW = the window is the input row itself; COPY = elements of one copy (it divides the row length, so a copy
-/// lies wholly inside or outside); STORE = elements a store; SHARE = output channels that multiply one A; BATCH = steps
-/// of one turn of the loop, DEPTH = turns that the ring holds; BLOCKS, STRIPS, PITCH = chunks from a piece's row to the
-/// next piece's; PHASES, STEP: output rows p, p + PHASES,
-/// ... slide over input rows DIL_H apart, STEP of them for each output row; IMAGES = the rows are those of one-row
-/// images. work = 32 threads a warp: div[0] = channels / SHARE, run fastest; see BandPiece.
+/// WHOLE_ROW = the window is the input row itself; FULL_ROWS = a piece spans its row, so that zeros left and right of
+/// it stay in the ring; ROW_COPIES of COPY elements (which divides the row length: a copy lies wholly inside or
+/// outside) bring one row of a piece, to element ROW_START of its place; STORE = elements a store; SHARE = output
+/// channels that multiply one A; BATCH = steps of one turn of the loop, DEPTH = turns that the ring holds; BLOCKS,
+/// STRIPS, PITCH = chunks from a piece's row to the next piece's; PHASES, STEP: output rows p, p + PHASES, ... slide
+/// over input rows DIL_H apart, STEP of them for each output row; IMAGES = the rows are those of one-row images. work =
+/// 32 threads a warp: div[0] = channels / SHARE, run fastest; see BandPiece.
 template <class Cfg>
 SL_DEVICE void dw_band(const SlParams& p) {
   using I = Index<Cfg>;
@@ -60,7 +66,7 @@ SL_DEVICE void dw_band(const SlParams& p) {
   constexpr int TILES = Cfg::TILES, WORDS = Cfg::WORDS, SHARE = Cfg::SHARE, STEP = Cfg::STEP, BATCH = Cfg::BATCH;
   constexpr int SLOTS = Ring::SLOTS, FRESH = Ring::FRESH, DEPTH = Cfg::DEPTH;
 
-  SL_SHARED(unsigned short, rings, (Cfg::THREADS / 32) * Ring::ELEMENTS);
+  SL_SHARED(unsigned short, rings, Ring::RINGS + (Cfg::THREADS / 32) * Ring::LEAVING);
   const long long thread = block_id() * Cfg::THREADS + thread_id();
   if (thread >= p.work) return;  // whole warps
   const int lane = thread_id() % 32, g = lane / 4, t = lane % 4;
@@ -73,7 +79,7 @@ SL_DEVICE void dw_band(const SlParams& p) {
   const int height_out = static_cast<int>(Cfg::IMAGES ? p.n : p.p);
   const I plane = static_cast<I>(p.h) * static_cast<I>(width);
   const I row_pitch = Cfg::IMAGES ? static_cast<I>(p.c) * plane : static_cast<I>(width) * Cfg::DIL_H;
-  const int part_rows = static_cast<int>(p.aux[0]);
+  const int part_rows = static_cast<int>(p.aux[0]), skip = static_cast<int>(p.aux[2]);
 
   // What this lane copies: the same columns of the same pieces, row after row.
   const Bits<Cfg>* from[Ring::LANE_COPIES];
@@ -82,17 +88,19 @@ SL_DEVICE void dw_band(const SlParams& p) {
   SL_UNROLL
   for (int i = 0; i < Ring::LANE_COPIES; ++i) {
     const int number = lane + 32 * i;
-    const int piece = number / (Ring::CHUNKS * Ring::PER_CHUNK), part = number % (Ring::CHUNKS * Ring::PER_CHUNK);
+    const int piece = number / Cfg::ROW_COPIES, part = number % Cfg::ROW_COPIES;
     const BandPiece<Cfg> at(p, first_piece + (piece < Cfg::STRIPS ? piece : 0));
     const int start =
-        Cfg::WHOLE_ROW ? 0
-                       : static_cast<int>(static_cast<long long>(at.column) * Cfg::STRIDE_W - p.pad_left) - Cfg::LEAD;
+        Cfg::FULL_ROWS || Cfg::WHOLE_ROW
+            ? 0
+            : static_cast<int>(static_cast<long long>(at.column) * Cfg::STRIDE_W - p.pad_left) - Cfg::LEAD;
     const int column = start + part * Cfg::COPY;
-    h[i] = static_cast<int>(static_cast<long long>(at.row) * (Cfg::IMAGES ? 1 : Cfg::STRIDE_H) - p.pad_top);
+    h[i] = static_cast<int>(static_cast<long long>(at.row) * (Cfg::IMAGES ? 1 : Cfg::STRIDE_H) - p.pad_top) +
+           skip * (STEP * Cfg::DIL_H);
     from[i] = x_at<Cfg>(p, at.n, static_cast<I>(k / Cfg::MULT)) +
               (static_cast<long long>(h[i]) * (Cfg::IMAGES ? static_cast<long long>(row_pitch) : p.w) + column);
     limit[i] = at.exists && inside(column, width) ? height : 0;
-    to[i] = ring + piece * (Cfg::PITCH * 8) + part * Cfg::COPY;
+    to[i] = ring + piece * (Cfg::PITCH * 8) + Cfg::ROW_START + part * Cfg::COPY;
   }
   const auto* const nothing = keep(static_cast<const Bits<Cfg>*>(p.x));  // a valid address for a copy of zeros
   int fill = 0;  // the stage that the next copies go to, in elements
@@ -102,9 +110,9 @@ SL_DEVICE void dw_band(const SlParams& p) {
       if (32 * i + 32 <= Ring::COPIES || lane + 32 * i < Ring::COPIES) {
         SL_UNROLL
         for (int j = 0; j < BATCH * FRESH; ++j) {
-          const int skip = j / FRESH * STEP + j % FRESH;
-          const bool present = inside(h[i] + skip * Cfg::DIL_H, limit[i]);
-          copy_async<2 * Cfg::COPY>(to[i] + fill + j * (Ring::ROW * 8), present ? from[i] + skip * row_pitch : nothing,
+          const int ahead = j / FRESH * STEP + j % FRESH;
+          const bool present = inside(h[i] + ahead * Cfg::DIL_H, limit[i]);
+          copy_async<2 * Cfg::COPY>(to[i] + fill + j * (Ring::ROW * 8), present ? from[i] + ahead * row_pitch : nothing,
                                     present);
         }
       }
@@ -113,11 +121,20 @@ SL_DEVICE void dw_band(const SlParams& p) {
     }
     fill = fill == (DEPTH - 1) * Ring::STAGE * 8 ? 0 : fill + Ring::STAGE * 8;
   };
-  const int turns = keep((part_rows + SLOTS - 1 + BATCH - 1) / BATCH);
+  const int turns = keep((part_rows + SLOTS - 1 - skip + BATCH - 1) / BATCH);
   SL_UNROLL_BY(1)
   for (int i = 0; i < DEPTH - 1; ++i) {
     if (i < turns) fetch();
     copy_async_commit();
+  }
+
+  if constexpr (Cfg::FULL_ROWS != 0 && Ring::BESIDE > 0) {  // what lies left and right of a row never changes
+    SL_UNROLL_BY(1)
+    for (int i = lane; i < DEPTH * BATCH * FRESH * Cfg::STRIPS * Ring::BESIDE; i += 32) {
+      const int row = i / Ring::BESIDE, part = i % Ring::BESIDE;
+      const int at = part < Cfg::ROW_START / Cfg::COPY ? part : part + Cfg::ROW_COPIES;
+      store_raw<2 * Cfg::COPY>(ring + row * (Cfg::PITCH * 8) + at * Cfg::COPY, zero_raw<2 * Cfg::COPY>());
+    }
   }
 
   Band<Cfg> band[SHARE];
@@ -132,7 +149,10 @@ SL_DEVICE void dw_band(const SlParams& p) {
   int rows[2], outputs[2];
   const I y_pitch =
       Cfg::IMAGES ? static_cast<I>(p.k) * static_cast<I>(p.p) * static_cast<I>(p.q) : static_cast<I>(p.q) * Cfg::PHASES;
-  SlParams of_strip[2] = {p, p};  // y and z where the row goes that the next step completes
+  constexpr bool STAGED = Cfg::OUT_ROW > 0;
+  unsigned short* const leaving = &rings[Ring::RINGS + thread_id() / 32 * Ring::LEAVING];
+  SlParams of_strip[2] = {
+      p, p};  // y (staged: of the first row in shared memory) and z where the row goes that the next step completes
   SL_UNROLL
   for (int e = 0; e < 2; ++e) {
     const int strip = g + 8 * e;
@@ -144,10 +164,30 @@ SL_DEVICE void dw_band(const SlParams& p) {
     rows[e] = !at.exists || !used || outputs[e] <= 0 ? 0 : left < part_rows ? left : part_rows;
     const I first = Cfg::IMAGES ? y_offset<Cfg>(p, static_cast<I>(at.row), k, 0, static_cast<I>(column))
                                 : y_offset<Cfg>(p, at.n, k, static_cast<I>(at.row), static_cast<I>(column));
-    of_strip[e].y = static_cast<Bits<Cfg>*>(p.y) + (first - (SLOTS - 1) * y_pitch);
+    if constexpr (STAGED) {
+      of_strip[e].y = leaving + (used ? strip / Cfg::BLOCKS : 0) * Cfg::OUT_PITCH + column;
+    } else {
+      of_strip[e].y = static_cast<Bits<Cfg>*>(p.y) + (first - (SLOTS - 1 - skip) * y_pitch);
+    }
     if constexpr (Cfg::RESIDUAL != 0)
-      of_strip[e].z = static_cast<const Bits<Cfg>*>(p.z) + (first - (SLOTS - 1) * y_pitch);
+      of_strip[e].z = static_cast<const Bits<Cfg>*>(p.z) + (first - (SLOTS - 1 - skip) * y_pitch);
   }
+  // Staged: the 16-byte vectors of finished rows that this lane stores.
+  Bits<Cfg>* vector_to[STAGED ? Ring::LANE_VECTORS : 1];
+  int vector_rows[STAGED ? Ring::LANE_VECTORS : 1], vector_from[STAGED ? Ring::LANE_VECTORS : 1];
+  if constexpr (STAGED) {
+    SL_UNROLL
+    for (int i = 0; i < Ring::LANE_VECTORS; ++i) {
+      const int number = lane + 32 * i, piece = number / Ring::PIECE_VECTORS, part = number % Ring::PIECE_VECTORS;
+      const BandPiece<Cfg> at(p, first_piece + (piece < Cfg::STRIPS ? piece : 0));
+      const int left = height_out - at.row;
+      vector_rows[i] = !at.exists || piece >= Cfg::STRIPS ? 0 : left < part_rows ? left : part_rows;
+      vector_from[i] = piece * Cfg::OUT_PITCH + part * 8;
+      vector_to[i] = static_cast<Bits<Cfg>*>(p.y) +
+                     (y_offset<Cfg>(p, at.n, k, static_cast<I>(at.row), 0) - (SLOTS - 1 - skip) * y_pitch + part * 8);
+    }
+  }
+
   float sums[SHARE][TILES][SLOTS][4];  // the last one is never read: it holds what is ready
   SL_UNROLL
   for (int m = 0; m < SHARE; ++m) {
@@ -167,7 +207,7 @@ SL_DEVICE void dw_band(const SlParams& p) {
   const unsigned short* const window =
       ring + (named / Cfg::BLOCKS * Cfg::PITCH + named % Cfg::BLOCKS * Ring::BLOCK_CHUNKS + lane / 16) * 8;
   int drain = 0;
-  int done = 1 - SLOTS;  // the output row of the part that the next step completes
+  int done = 1 - SLOTS + skip;  // the output row of the part that the next step completes
   SL_UNROLL_BY(1)
   for (int turn = 0; turn < turns; ++turn) {
     copy_async_wait<DEPTH - 2>();
@@ -232,14 +272,16 @@ SL_DEVICE void dw_band(const SlParams& p) {
     float leak = 0.0F;  // NaN where a sum is not finite
     SL_UNROLL
     for (int u = 0; u < BATCH; ++u) {
+      float of_row = 0.0F;  // chains of their own
       SL_UNROLL
       for (int m = 0; m < SHARE; ++m) {
         SL_UNROLL
         for (int tile = 0; tile < TILES; ++tile) {
           SL_UNROLL
-          for (int i = 0; i < 4; ++i) leak = sl::fma(ready[u][m][tile][i], 0.0F, leak);
+          for (int i = 0; i < 4; ++i) of_row = sl::fma(ready[u][m][tile][i], 0.0F, of_row);
         }
       }
+      leak += of_row;
     }
     if (leak != leak) {
       SL_UNROLL_BY(1)
@@ -265,7 +307,7 @@ SL_DEVICE void dw_band(const SlParams& p) {
     for (int u = 0; u < BATCH; ++u) {
       SL_UNROLL
       for (int e = 0; e < 2; ++e) {
-        if (inside(done, rows[e])) {
+        if (inside(done + u, rows[e])) {
           SL_UNROLL
           for (int m = 0; m < SHARE; ++m) {
             SL_UNROLL
@@ -276,15 +318,25 @@ SL_DEVICE void dw_band(const SlParams& p) {
               const I at = static_cast<I>(m) * static_cast<I>(p.p) * static_cast<I>(p.q) + tile * 8;
               // Of the first tile the first output exists where rows[e] is not 0.
               const int limit = tile == 0 && Cfg::STORE == 2 ? 2 : outputs[e] - tile * 8;
-              finish_row<Cfg, Cfg::STORE>(of_strip[e], at, pair, limit);
+              SlParams to = of_strip[e];
+              if constexpr (STAGED) to.y = static_cast<Bits<Cfg>*>(to.y) + u * Cfg::OUT_ROW;
+              finish_row<Cfg, Cfg::STORE>(to, at, pair, limit);
             }
           }
         }
-        of_strip[e].y = static_cast<Bits<Cfg>*>(of_strip[e].y) + y_pitch;
+        if constexpr (!STAGED) of_strip[e].y = static_cast<Bits<Cfg>*>(of_strip[e].y) + y_pitch;
         if constexpr (Cfg::RESIDUAL != 0) of_strip[e].z = static_cast<const Bits<Cfg>*>(of_strip[e].z) + y_pitch;
       }
-      ++done;
     }
+    if constexpr (STAGED) {
+      warp_sync();
+      SL_UNROLL
+      for (int i = 0; i < Ring::LANE_VECTORS; ++i) {
+        if (inside(done, vector_rows[i])) store_raw<16>(vector_to[i], load_raw<16, false>(leaving + vector_from[i]));
+        vector_to[i] += BATCH * y_pitch;
+      }
+    }
+    done += BATCH;
   }
 }
 

@@ -1,6 +1,7 @@
 #include "schedules/common.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace sl {
 
@@ -29,6 +30,16 @@ void add_group(Constants& constants, const ConvProblem& p) {
   const bool one_layout = p.channels_per_group() == 1 || p.taps() == 1;
   constants.emplace_back("CPG", p.channels_per_group());
   constants.emplace_back("WLAYOUT", one_layout ? 0 : static_cast<std::int64_t>(p.weight_layout));
+}
+
+Slide slide_of(const ConvProblem& p) {
+  const std::int64_t dil_h = p.r == 1 ? 1 : p.dil_h;
+  const std::int64_t common = std::gcd(p.stride_h, dil_h), step = p.stride_h / common;
+  return {.phases = dil_h / common,
+          .step = step,
+          .slots = ceil_div(p.r, step),
+          .fresh = std::min(step, p.r),
+          .dil_h = dil_h};
 }
 
 KernelSpec make_spec(const Schedule& schedule, Constants constants, int threads) {

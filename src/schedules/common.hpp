@@ -27,6 +27,16 @@ void add_dilation(Constants&, const ConvProblem&);
 /// CPG WLAYOUT; the weight layout is fixed where both mean the same memory.
 void add_group(Constants&, const ConvProblem&);
 
+/// Stride and dilation along the rows as a dense window with a stride of its own: output rows of one phase (p, p +
+/// phases, ...) slide over input rows dil_h apart, `step` of them for each output row.
+struct Slide {
+  std::int64_t phases, step;
+  std::int64_t slots;  ///< output rows in flight
+  std::int64_t fresh;  ///< input rows of one step that some output reads
+  std::int64_t dil_h;  ///< 1 under one kernel row
+};
+Slide slide_of(const ConvProblem&);
+
 KernelSpec make_spec(const Schedule&, Constants, int threads);
 
 /// "c = 3: ..." - the one form of a refusal.

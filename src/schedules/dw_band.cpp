@@ -3,7 +3,6 @@
 // one turn of the loop, depth turns that a warp's ring holds, rows a piece slides down (a run-time number: it costs no
 // compilation).
 #include <algorithm>
-#include <numeric>
 
 #include "schedules/common.hpp"
 #include "schedules/list.hpp"
@@ -13,22 +12,14 @@ namespace {
 
 constexpr std::int64_t strips_of_a_warp = 16;  // the rows of A
 
-std::int64_t dilation_h(const ConvProblem& p) { return p.r == 1 ? 1 : p.dil_h; }
 std::int64_t dilation_w(const ConvProblem& p) { return p.s == 1 ? 1 : p.dil_w; }
 
 /// One-row images under a one-row kernel: the rows of a piece are the images of the batch.
 bool rows_are_images(const ConvProblem& p) { return p.r == 1 && p.h == 1 && p.p == 1 && p.pad_top == 0; }
 
-/// Output rows of one phase (p, p + phases, ...) slide over input rows dil_h apart, `step` of them for each output row:
-/// stride and dilation become a dense window with a stride of its own.
-struct Slide {
-  std::int64_t phases, step, slots, fresh;
-};
-Slide slide_of(const ConvProblem& p) {
-  if (rows_are_images(p)) return {.phases = 1, .step = 1, .slots = 1, .fresh = 1};
-  const std::int64_t common = std::gcd(p.stride_h, dilation_h(p));
-  const std::int64_t step = p.stride_h / common;
-  return {.phases = dilation_h(p) / common, .step = step, .slots = ceil_div(p.r, step), .fresh = std::min(step, p.r)};
+/// Of one-row images the rows are the batch, and no kernel row reaches from one to the next.
+Slide slide_of_rows(const ConvProblem& p) {
+  return rows_are_images(p) ? Slide{.phases = 1, .step = 1, .slots = 1, .fresh = 1, .dil_h = 1} : slide_of(p);
 }
 
 /// The window of input columns that a strip multiplies.
@@ -65,6 +56,20 @@ std::int64_t chunks_of(const ConvProblem& p, std::int64_t copy, std::int64_t til
   return (piece_of(p, tiles).blocks - 1) * tiles * p.stride_w + window_of(p, tiles, copy).words;
 }
 
+/// How a row of a piece gets into the ring.
+struct Arrival {
+  bool full;  ///< a piece spans its row: what lies left and right of it stays zero
+  std::int64_t start, copies;
+};
+Arrival arrival_of(const ConvProblem& p, std::int64_t copy, std::int64_t tiles) {
+  const Window window = window_of(p, tiles, copy);
+  const std::int64_t held = 8 * chunks_of(p, copy, tiles), start = window.whole ? 0 : p.pad_left + window.lead;
+  if (piece_of(p, tiles).across == 1 && start + copy <= held) {
+    return {.full = true, .start = start, .copies = std::min(p.w, held - start) / copy};
+  }
+  return {.full = false, .start = 0, .copies = held / copy};
+}
+
 /// Chunks from one piece's row to the next one's, so that as few as possible of the 8 rows that ldmatrix reads at a
 /// time lie in the same banks.
 std::int64_t pitch_of(const ConvProblem& p, std::int64_t copy, std::int64_t tiles) {
@@ -90,27 +95,59 @@ std::int64_t pitch_of(const ConvProblem& p, std::int64_t copy, std::int64_t tile
 /// Registers a lane needs, from what it keeps: the band, sums in flight, one row, what it copies, and about 40 besides.
 std::int64_t registers_of(const ConvProblem& p, std::int64_t copy, std::int64_t tiles, std::int64_t share,
                           std::int64_t batch) {
-  const Slide slide = slide_of(p);
+  const Slide slide = slide_of_rows(p);
   const Window window = window_of(p, tiles, copy);
   const Piece piece = piece_of(p, tiles);
   const std::int64_t band = share * tiles * p.r * window.words;
   const std::int64_t sums = share * tiles * (slide.slots - 1 + batch) * 4;
   const std::int64_t copies =
-      ceil_div(piece.strips * chunks_of(p, copy, tiles) * 8 / copy, 32) * (p.needs_64bit_offsets() ? 7 : 5);
+      ceil_div(piece.strips * arrival_of(p, copy, tiles).copies, 32) * (p.needs_64bit_offsets() ? 7 : 5);
   return band + sums + 2 * window.words + copies + 44;
 }
 constexpr std::int64_t register_budget = 220;
 
 /// Bytes of a warp's ring of so many steps.
 std::int64_t ring_bytes(const ConvProblem& p, std::int64_t copy, std::int64_t tiles, std::int64_t steps) {
-  return steps * slide_of(p).fresh * piece_of(p, tiles).strips * pitch_of(p, copy, tiles) * 16;
+  return steps * slide_of_rows(p).fresh * piece_of(p, tiles).strips * pitch_of(p, copy, tiles) * 16;
+}
+
+/// Whether the rows of a turn leave as 16-byte vectors by way of shared memory: pieces that span their rows, and turns
+/// that are whole vectors, all of them outputs.
+bool leaves_in_vectors(const ConvProblem& p, const Config& config) {
+  const std::int64_t batch = config.get("batch");
+  const bool whole_turns = p.p % batch == 0 && config.get("rows") % batch == 0 && batch * p.q % 8 == 0;
+  return whole_turns && p.q % 2 == 0 && max_vector(p) == 8 && slide_of_rows(p).phases == 1 && !rows_are_images(p) &&
+         piece_of(p, config.get("tiles")).across == 1 && config.get("share") == 1;
+}
+
+/// Elements of shared memory from one piece's finished rows to the next one's: 16-byte aligned, with the fewest lanes
+/// of a store in the same bank.
+std::int64_t leaving_pitch(const ConvProblem& p, std::int64_t tiles, std::int64_t batch) {
+  const Piece piece = piece_of(p, tiles);
+  const auto conflicts = [&](std::int64_t pitch) {
+    std::int64_t worst = 0;
+    for (std::int64_t half = 0; half < 2; ++half) {
+      std::int64_t users[32] = {};
+      for (std::int64_t i = 8 * half; i < std::min(8 * half + 8, piece.strips * piece.blocks); ++i) {
+        const std::int64_t word = i / piece.blocks * pitch / 2 + i % piece.blocks * 4 * tiles;
+        for (std::int64_t t = 0; t < 4; ++t) worst = std::max(worst, ++users[(word + t) % 32]);
+      }
+    }
+    return worst;
+  };
+  std::int64_t best = batch * p.q;
+  for (std::int64_t pitch = best + 8; pitch < batch * p.q + 64; pitch += 8) {
+    if (conflicts(pitch) < conflicts(best)) best = pitch;
+  }
+  return best;
 }
 
 struct BandWork {
   std::int64_t rows, across, parts, pieces, warps;
+  std::int64_t skip;  ///< first steps of every part whose rows lie above the plane
 };
 BandWork work_of(const ConvProblem& p, const Config& config) {
-  const Slide slide = slide_of(p);
+  const Slide slide = slide_of_rows(p);
   const Piece piece = piece_of(p, config.get("tiles"));
   const bool images = rows_are_images(p);
   BandWork work{};
@@ -119,7 +156,23 @@ BandWork work_of(const ConvProblem& p, const Config& config) {
   work.parts = ceil_div(ceil_div(images ? p.n : p.p, slide.phases), work.rows) * slide.phases;
   work.pieces = (images ? 1 : p.n) * work.parts * work.across;
   work.warps = ceil_div(work.pieces, piece.strips) * (p.k / config.get("share"));
+  if (!images && work.parts == slide.phases) {
+    const std::int64_t above = p.pad_top - (slide.phases - 1) * p.stride_h;
+    work.skip = std::clamp<std::int64_t>(above / (slide.step * slide.dil_h), 0, slide.slots - 1);
+  }
+  if (config.get("store") == 8) {  // the first output row begins a turn
+    const std::int64_t before = slide.slots - 1, batch = config.get("batch");
+    work.skip = before - ceil_div(before - work.skip, batch) * batch;
+  }
   return work;
+}
+
+std::int64_t smem_of(const ConvProblem& p, const Config& config) {
+  const std::int64_t tiles = config.get("tiles"), batch = config.get("batch");
+  const std::int64_t leaving =
+      config.get("store") == 8 ? 2 * piece_of(p, tiles).strips * leaving_pitch(p, tiles, batch) : 0;
+  return (ring_bytes(p, config.get("copy"), tiles, batch * config.get("depth")) + leaving) *
+         (config.get("threads") / 32);
 }
 
 Refusal can_run(const ConvProblem& p, const DeviceInfo&) {
@@ -139,7 +192,7 @@ Refusal can_run(const ConvProblem& p, const DeviceInfo&) {
 }
 
 Refusal fits(const ConvProblem& p, const Config& config) {
-  if (Refusal refusal = wrong_knobs(config, {"copy", "tiles", "share", "batch", "depth", "rows", "threads"}))
+  if (Refusal refusal = wrong_knobs(config, {"copy", "tiles", "share", "batch", "depth", "store", "rows", "threads"}))
     return refusal;
   const int copy = config.get("copy"), tiles = config.get("tiles"), share = config.get("share");
   if (!power_of_two(copy) || copy < 2 || copy > max_vector(p)) {
@@ -155,9 +208,14 @@ Refusal fits(const ConvProblem& p, const Config& config) {
   }
   if (Refusal refusal = wrong_threads(config)) return refusal;
   if (config.get("depth") < 2) return refuse("depth", config.get("depth"), "at least 2");
-  if (ring_bytes(p, copy, tiles, std::int64_t{config.get("depth")} * config.get("batch")) *
-          (config.get("threads") / 32) >
-      static_smem_limit) {
+  const int store = config.get("store");
+  if (store != 8 && store != (p.q % 2 == 0 && max_vector(p) >= 2 ? 2 : 1)) {
+    return refuse("store", store, "8, or 2 where rows and tensors are even, else 1");
+  }
+  if (store == 8 && !leaves_in_vectors(p, config)) {
+    return refuse("store", store, "turns of the loop are not whole 16-byte vectors of outputs");
+  }
+  if (smem_of(p, config) > static_smem_limit) {
     return refuse("depth", config.get("depth"), "the rings of a block exceed 48 KiB of shared memory");
   }
   return std::nullopt;
@@ -166,13 +224,14 @@ Refusal fits(const ConvProblem& p, const Config& config) {
 std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
   std::vector<Option> options;
   const std::int64_t rows_of_all =
-      rows_are_images(p) ? std::max<std::int64_t>(1, p.n) : ceil_div(p.p, slide_of(p).phases);
-  const auto consider = [&](int copy, int share, int batch, int depth, std::int64_t rows, int threads) {
+      rows_are_images(p) ? std::max<std::int64_t>(1, p.n) : ceil_div(p.p, slide_of_rows(p).phases);
+  const auto consider = [&](int copy, int share, int batch, int depth, std::int64_t rows, int threads, bool vectors) {
     Config config{{{"copy", copy},
                    {"tiles", 1},
                    {"share", share},
                    {"batch", batch},
                    {"depth", depth},
+                   {"store", vectors ? 8 : dividing_power(p.q, std::min(2, max_vector(p)))},
                    {"rows", static_cast<int>(std::min(rows, rows_of_all))},
                    {"threads", threads}}};
     if (fits(p, config)) return;
@@ -183,28 +242,39 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
   const int widest = std::min(dividing_power(p.w, 8), max_vector(p));
   // 16-byte copies pay where the window is long anyway; a short one grows by what they read ahead of it.
   const int copy = p.s > 16 ? widest : std::min(widest, 4);
-  // A long turn of the loop pays for its waiting and its addresses: 7x7, f16, 32 images of 96x56x56 on an H200
-  // take 13.7 us with 4 rows a turn, 15.0 with 2, 19.1 with 1.
-  const int batch = slide_of(p).fresh > 1 ? 1 : covering_power(rows_of_all, 4);
-  const int depth = slide_of(p).fresh > 1 ? 4 : 3;
-  // Every part reads r - 1 rows again, so tall ones first, unless a few rows are all that is read again.
+  const int share = dividing_power(p.multiplier(), 2);
+  // Every part reads r - 1 rows again, so tall parts first; of a tall plane under 3 rows, parts that end a wave evenly.
   std::vector<std::int64_t> heights = {rows_of_all, ceil_div(rows_of_all, 2), ceil_div(rows_of_all, 4),
                                        ceil_div(rows_of_all, 8)};
   if (p.r <= 3 && rows_of_all > 28) heights.insert(heights.begin(), 14);
-  for (const std::int64_t rows : heights) {
-    if (rows < rows_of_all && rows < (p.r + 1) / 2) break;
-    consider(copy, 1, batch, depth, rows, 128);
+  // Rows of whole 32-byte sectors leave as they are; others gain from vectors that span rows.
+  const bool vectors = p.q % 16 != 0;
+  if (slide_of_rows(p).fresh > 1) {
+    consider(copy, 1, covering_power(rows_of_all, 2), 3, heights[0], 64, vectors);
+    consider(copy, 1, covering_power(rows_of_all, 2), 3, heights[0], 64, false);
+    for (const std::int64_t rows : heights) consider(copy, 1, 1, 4, rows, 64, false);
+  } else {
+    // A long turn of the loop pays for its waiting and its addresses: 7x7, f16, 32 images of 96x56x56 on an H200 take
+    // 12.8 us with 8 rows a turn, 13.2 with 4, 15.0 with 2, 19.1 with 1.
+    const int batch = covering_power(rows_of_all, 4), depth = p.r < 7 ? 3 : 4;
+    consider(copy, 1, batch, depth, heights[0], 64, vectors);
+    consider(copy, 1, batch, depth, heights[0], 64, !vectors);
+    consider(copy, 1, 2 * batch, 3, rows_of_all, 64, vectors);
+    consider(copy, 1, 2 * batch, 3, rows_of_all, 64, !vectors);
+    for (const std::int64_t rows : heights) {
+      if (rows == rows_of_all || rows >= (p.r + 1) / 2) consider(copy, 1, batch, depth, rows, 64, false);
+    }
+    if (share > 1) consider(copy, share, batch, 3, heights[0], 64, false);
+    consider(copy, 1, 1, 2, heights[0], 64, false);
   }
-  consider(copy, dividing_power(p.multiplier(), 2), batch, depth, heights.front(), 128);
-  consider(copy, 1, std::max(1, batch / 2), depth + 1, heights.front(), 128);
-  consider(2, 1, 1, 2, rows_of_all, 32);  // always fits
+  consider(2, 1, 1, 2, rows_of_all, 32, false);  // always fits
   return ranked(std::move(options), device);
 }
 
 KernelSpec kernel(const ConvProblem& p, const Config& config) {
   const Window window = window_of(p, config.get("tiles"), config.get("copy"));
   const Piece piece = piece_of(p, config.get("tiles"));
-  const Slide slide = slide_of(p);
+  const Slide slide = slide_of_rows(p);
   Constants constants = common_constants(p);
   add_dilation(constants, p);
   add_group(constants, p);
@@ -213,12 +283,19 @@ KernelSpec kernel(const ConvProblem& p, const Config& config) {
   constants.emplace_back("COPY", config.get("copy"));
   constants.emplace_back("LEAD", window.lead);
   constants.emplace_back("WHOLE_ROW", window.whole ? 1 : 0);
+  const bool vectors = config.get("store") == 8;
   constants.emplace_back("STORE", dividing_power(p.q, std::min(2, max_vector(p))));
+  constants.emplace_back("OUT_ROW", vectors ? p.q : 0);
+  constants.emplace_back("OUT_PITCH", vectors ? leaving_pitch(p, config.get("tiles"), config.get("batch")) : 0);
   constants.emplace_back("SHARE", config.get("share"));
   constants.emplace_back("BATCH", config.get("batch"));
   constants.emplace_back("DEPTH", config.get("depth"));
   constants.emplace_back("BLOCKS", piece.blocks);
   constants.emplace_back("STRIPS", piece.strips);
+  const Arrival arrival = arrival_of(p, config.get("copy"), config.get("tiles"));
+  constants.emplace_back("FULL_ROWS", arrival.full ? 1 : 0);
+  constants.emplace_back("ROW_START", arrival.start);
+  constants.emplace_back("ROW_COPIES", arrival.copies);
   constants.emplace_back("PITCH", pitch_of(p, config.get("copy"), config.get("tiles")));
   constants.emplace_back("IMAGES", rows_are_images(p) ? 1 : 0);
   constants.emplace_back("PHASES", slide.phases);
@@ -237,6 +314,7 @@ void params(const ConvProblem& p, const Config& config, SlParams& out) {
   out.work = 32 * work.warps;
   out.aux[0] = work.rows;
   out.aux[1] = work.pieces;
+  out.aux[2] = work.skip;
   out.div[0] = fast_div(p.k / config.get("share"));
   out.div[1] = fast_div(work.across);
   out.div[2] = fast_div(std::max<std::int64_t>(1, work.parts));

@@ -67,6 +67,8 @@ constexpr Row rows[] = {
      one,
      {1, 1, 1, 1}},
     {"dw_row_of_129", "longer than a block's strip", 1, 3, 1, 1, {3, 129}, {3, 3}, one, one, {1, 1, 1, 1}},
+    {"dw_rows_of_56", "rows that one warp holds", 2, 3, 1, 1, {11, 56}, {7, 7}, one, one, {3, 3, 3, 3}},
+    {"dw_planes_of_7", "more images than a matrix has rows", 18, 6, 1, 1, {7, 7}, {3, 3}, one, one, {1, 1, 1, 1}},
     // Strides.
     {"dw_s2", "", 2, 9, 1, 1, {13, 16}, {3, 3}, {2, 2}, one, {1, 0, 1, 0}},
     {"dw_s2_5x5", "", 1, 16, 1, 1, {14, 11}, {5, 5}, {2, 2}, one, {2, 1, 2, 1}},
@@ -130,6 +132,7 @@ constexpr Row rows[] = {
     {"conv1d", "", 2, 12, 1, 1, {1, 33}, {1, 4}, one, one, {0, 3, 0, 0}},
     {"conv1d_k9_d2", "", 1, 8, 1, 1, {1, 40}, {1, 9}, one, {1, 2}, {0, 8, 0, 8}},
     {"conv1d_s2", "", 3, 7, 1, 1, {1, 29}, {1, 5}, {1, 2}, one, {0, 2, 0, 2}},
+    {"conv1d_k31", "conformer's kind: images as rows", 6, 4, 1, 1, {1, 152}, {1, 31}, one, one, {0, 15, 0, 15}},
     {"conv1d_grouped", "", 2, 3, 4, 6, {1, 21}, {1, 3}, one, one, {0, 1, 0, 1}},
     {"conv1d_k256", "pytorch#188335: k(256,1), multiplier 2", 2, 4, 1, 2, {260, 1}, {256, 1}, one, one, {8, 0, 7, 0}},
     // Multipliers.
