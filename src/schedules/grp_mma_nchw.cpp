@@ -176,43 +176,45 @@ TileModel model_of(const ConvProblem& p, const Shape& s) {
   return m;
 }
 
-std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
-  const std::int64_t smem_limit = std::max(device.smem_optin, static_smem_limit);
-  const std::int64_t all_units = units_in_all(p);
-  const int row_vec = dividing_power(p.w, max_vector(p));  // tiles at other steps are copied in narrower vectors
-  std::vector<std::pair<double, Config>> found;
+int across_of(const ConvProblem& p, int part) {
+  const std::int64_t places = ceil_div(p.q, part);
+  const auto across = static_cast<int>(ceil_div(places, ceil_div(places, 8)));
+  // Tiles at other steps are copied in narrower vectors.
+  const bool between = across < places && across * part * p.stride_w % dividing_power(p.w, max_vector(p)) != 0;
+  return between ? 8 : across;
+}
+
+/// Shapes that were fastest on an H200, by kind of problem.
+struct Known {
+  int groups, part, rows, down, stages;
+};
+std::vector<Known> known_shapes(const ConvProblem& p, const DeviceInfo& device) {
+  const int part = static_cast<int>(std::max<std::int64_t>(cols(p), p.q > 32 ? 8 : p.q > 16 ? 4 : 2));
+  if (p.n * p.groups * ceil_div(p.p, 8) < 4 * static_cast<std::int64_t>(device.sm_count)) {  // few tiles
+    return {{1, part, 1, 1, 1}, {1, part, 2, 1, 1}, {1, part, 1, 2, 1}, {1, part, 2, 2, 1}};
+  }
+  if (p.depthwise() && p.multiplier() > 4)
+    return {{2, part, 1, 4, 2}, {4, part, 1, 1, 2}, {4, part, 4, 1, 1}, {2, part, 2, 4, 1}};
+  if (p.depthwise()) return {{2, part, 4, 4, 2}, {2, part, 2, 2, 2}, {4, part, 2, 2, 2}, {4, part, 4, 1, 2}};
+  if (part == 2) return {{4, part, 7, 1, 2}, {2, part, 7, 1, 2}, {2, part, 4, 2, 2}, {4, part, 7, 1, 1}};
+  return {{2, part, 2, 2, 2}, {1, part, 2, 4, 2}, {4, part, 2, 2, 2}, {2, part, 2, 1, 2}, {1, part, 2, 7, 2}};
+}
+
+/// The whole space, in the order of the model.
+std::vector<Shape> ranked_shapes(const ConvProblem& p, const DeviceInfo& device) {
+  std::vector<std::pair<double, Shape>> found;
   for (const int groups : {1, 2, 4, 8}) {
-    if (groups > p.groups) continue;
     for (const int units : {1, 2, 4}) {
       for (const int part : {2, 4, 8}) {
         if (part > std::max<std::int64_t>(2, cols(p)) && part >= 2 * p.q) continue;
-        const std::int64_t places = ceil_div(p.q, part);
-        auto across = static_cast<int>(ceil_div(places, ceil_div(places, 8)));
-        if (across < places && across * part * p.stride_w % row_vec != 0) across = 8;
         for (const int rows : {1, 2, 4, 7}) {
           for (const int down : {1, 2, 4, 7}) {
             for (const int stages : {1, 2, 3}) {
-              const auto threads = static_cast<int>(32 * groups * down * ceil_div(all_units, units));
-              const Shape s = {groups, units, part, across, rows, down, stages, threads};
-              if (threads > 1024 || (rows * down > 1 && high(s) - strips(s) >= p.p)) continue;
-              Config config{{{"groups", groups},
-                             {"units", units},
-                             {"part", part},
-                             {"across", across},
-                             {"rows", rows},
-                             {"down", down},
-                             {"stages", stages},
-                             {"blocks", 1},
-                             {"threads", threads}}};
-              if (fits(p, config) || smem_bytes(p, s) > smem_limit) continue;
-              const Work work = work_of(p, s);
-              const TileModel model = model_of(p, s);
-              const std::int64_t slots = std::max<std::int64_t>(
-                  1, resident_blocks(model, device) * std::max(1, device.sm_count) / work.chunks);
-              const std::int64_t turns = std::max<std::int64_t>(1, ceil_div(work.tiles, slots));
-              if (stages > turns) continue;
-              config.knobs[7].second = static_cast<int>(std::max<std::int64_t>(1, ceil_div(work.tiles, turns)));
-              found.emplace_back(cycles(model, device), std::move(config));
+              const auto threads = static_cast<int>(32 * groups * down * ceil_div(units_in_all(p), units));
+              const Shape s = {groups, units, part, across_of(p, part), rows, down, stages, threads};
+              if (groups > p.groups || threads > 1024) continue;
+              if (rows * down > 1 && high(s) - strips(s) >= p.p) continue;
+              found.emplace_back(cycles(model_of(p, s), device), s);
             }
           }
         }
@@ -220,10 +222,43 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
     }
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Shape> shapes;
+  shapes.reserve(found.size());
+  for (const auto& [estimate, shape] : found) shapes.push_back(shape);
+  return shapes;
+}
+
+std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
+  const std::int64_t smem_limit = std::max(device.smem_optin, static_smem_limit);
   std::vector<Config> configs;
-  for (auto& [estimate, config] : found) {
-    if (configs.size() < 8) configs.push_back(std::move(config));
+  const auto consider = [&](const Shape& s) {
+    if (configs.size() == 8) return;
+    Config config{{{"groups", s.groups},
+                   {"units", s.units},
+                   {"part", s.part},
+                   {"across", s.across},
+                   {"rows", s.rows},
+                   {"down", s.down},
+                   {"stages", s.stages},
+                   {"blocks", 1},
+                   {"threads", s.threads}}};
+    if (fits(p, config) || smem_bytes(p, s) > smem_limit) return;
+    const Work work = work_of(p, s);
+    const std::int64_t slots = resident_blocks(model_of(p, s), device) * std::max(1, device.sm_count) / work.chunks;
+    const std::int64_t turns = std::max<std::int64_t>(1, ceil_div(work.tiles, std::max<std::int64_t>(1, slots)));
+    if (s.stages > turns) return;
+    // With one buffer nothing is gained by staying: a block takes one tile.
+    const std::int64_t most = (max_grid - 1) / work.chunks,
+                       blocks = s.stages > 1 ? ceil_div(work.tiles, turns) : work.tiles;
+    config.knobs[7].second = static_cast<int>(std::max<std::int64_t>(1, std::min(most, blocks)));
+    if (std::find(configs.begin(), configs.end(), config) == configs.end()) configs.push_back(std::move(config));
+  };
+  for (const Known& k : known_shapes(p, device)) {
+    const auto threads = static_cast<int>(32 * k.groups * k.down * units_in_all(p));
+    const Shape s = {k.groups, 1, k.part, across_of(p, k.part), k.rows, k.down, k.stages, threads};
+    if (k.groups <= p.groups && threads <= 1024 && high(s) < 2 * p.p + strips(s)) consider(s);
   }
+  for (const Shape& shape : ranked_shapes(p, device)) consider(shape);
   return configs;
 }
 

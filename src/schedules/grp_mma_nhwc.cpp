@@ -13,6 +13,7 @@ namespace {
 
 constexpr int most_smem = 227 * 1024;  // of a block, on the devices that have most
 constexpr std::int64_t most_taps = 81;
+constexpr std::int64_t most_registers = 216;  // by the estimate; ptxas has 255
 
 struct Shape {
   int octets, slices, units, rows, tiles, stages, threads;
@@ -47,7 +48,8 @@ std::int64_t smem_bytes(const ConvProblem& p, const Shape& s) {
 
 /// What a thread keeps: the weights of its units, their sums, a row's fragments, and about 48 besides.
 std::int64_t registers_of(const ConvProblem& p, const Shape& s) {
-  return s.units * (p.taps() + 4 * s.rows) + 2 * p.s + (p.bias == Bias::none ? 0 : 2 * s.units) + 48;
+  return s.units * (p.taps() + 4 * s.rows) + 2 * p.s + (p.bias == Bias::none ? 0 : 2 * s.units) + 48 +
+         (p.needs_64bit_offsets() ? 16 : 0);
 }
 
 struct Work {
@@ -111,7 +113,7 @@ Refusal fits(const ConvProblem& p, const Config& config) {
   if (s.tiles > 16) return refuse("tiles", s.tiles, "at most 16");
   if (s.stages > 4) return refuse("stages", s.stages, "at most 4");
   if (smem_bytes(p, s) > most_smem) return refuse("tiles", s.tiles, "the tile exceeds 227 KiB of shared memory");
-  const std::int64_t budget = std::min<std::int64_t>(255, 65536 / s.threads / 8 * 8);
+  const std::int64_t budget = std::min<std::int64_t>(most_registers, 65536 / s.threads / 8 * 8);
   if (registers_of(p, s) > budget) return refuse("units", s.units, "too many registers with these rows and threads");
   if (work_of(p, s).chunks * config.get("blocks") > max_grid) {
     return refuse("blocks", config.get("blocks"), "needs more blocks than the 2147483647 of a grid");
@@ -154,11 +156,62 @@ std::vector<int> tile_counts(const ConvProblem& p, const DeviceInfo& device) {
   return counts;
 }
 
+/// Shapes that were fastest on an H200, by kind of problem; `across` warps along the tiles (0: one a tile).
+struct Known {
+  int octets, units, rows, tiles, across, stages;
+};
+std::vector<Known> known_shapes(const ConvProblem& p, const DeviceInfo& device) {
+  const int t = tile_counts(p, device).front();
+  if (p.n * ceil_div(p.p, 8) * ceil_div(p.c, 32) * ceil_div(p.q, 8 * t) < device.sm_count) {  // not one tile each
+    return {{4, 2, 2, 2, 0, 1}, {2, 2, 2, 2, 0, 1}, {2, 2, 4, 2, 0, 1}, {2, 2, 2, t, 0, 1}, {4, 2, 1, t, 0, 1}};
+  }
+  if (parts_of(p) > 1) {
+    return {{4, 4, 2, t, 0, 2}, {2, 4, 2, t, 0, 3}, {1, 4, 2, t, 1, 1}, {4, 2, 2, t, 2, 2}, {1, 4, 4, t, 1, 1}};
+  }
+  if (t > 4)
+    return {{8, 4, 2, t, 0, 3}, {8, 4, 2, t, 0, 2}, {4, 2, 4, t, 0, 2}, {4, 2, 2, t, 0, 3}, {2, 2, 4, t, 0, 2}};
+  if (t > 2 && p.stride_h > 1) return {{8, 4, 1, t, 0, 2}, {4, 2, 2, t, 0, 2}, {4, 2, 1, t, 0, 3}, {2, 2, 2, t, 0, 2}};
+  if (t > 2)
+    return {{4, 2, 2, t, 0, 3}, {4, 2, 4, t, 0, 2}, {8, 4, 1, t, 0, 2}, {8, 2, 4, t, 0, 2}, {4, 2, 2, t, 0, 2}};
+  return {{4, 2, 4, t, 0, 2}, {8, 4, 4, t, 0, 2}, {8, 2, 4, t, 0, 2}, {4, 2, 7, t, 0, 2}, {2, 2, 7, t, 0, 2}};
+}
+
+/// The whole space, in the order of the model.
+std::vector<Shape> ranked_shapes(const ConvProblem& p, const DeviceInfo& device) {
+  const std::int64_t parts = parts_of(p);
+  std::vector<std::pair<double, Shape>> found;
+  for (const int octets : {4, 2, 8, 1, 3, 6, 5, 7, 13}) {
+    for (const int units : {2, 1, 4}) {
+      for (const int slices : {1, 2, 4, 8}) {
+        if (octets > p.c / 8 || (slices > 1 && octets > 1) || octets * parts % (units * slices) != 0) continue;
+        for (const int rows : {4, 2, 7, 1}) {
+          if (rows > 1 && rows >= p.p) continue;
+          for (const int tiles : tile_counts(p, device)) {
+            for (const int across : {tiles, (tiles + 1) / 2, (tiles + 3) / 4}) {
+              const std::int64_t threads = 32 * across * octets * parts / slices / units;
+              if (threads > 1024) continue;
+              for (const int stages : {2, 3, 1}) {
+                const Shape s = {octets, slices, units, rows, tiles, stages, static_cast<int>(threads)};
+                found.emplace_back(cycles(model_of(p, s), device), s);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Shape> shapes;
+  shapes.reserve(found.size());
+  for (const auto& [estimate, shape] : found) shapes.push_back(shape);
+  return shapes;
+}
+
 std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
-  const std::int64_t parts = parts_of(p), octets_in_all = p.c / 8;
-  const std::int64_t smem_limit = std::max(device.smem_optin, static_smem_limit);
-  std::vector<std::pair<double, Config>> found;
-  const auto consider = [&](Shape s) {
+  const std::int64_t parts = parts_of(p), smem_limit = std::max(device.smem_optin, static_smem_limit);
+  std::vector<Config> configs;
+  const auto consider = [&](const Shape& s) {
+    if (configs.size() == 8) return;
     Config config{{{"octets", s.octets},
                    {"slices", s.slices},
                    {"units", s.units},
@@ -169,41 +222,24 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
                    {"threads", s.threads}}};
     if (fits(p, config) || smem_bytes(p, s) > smem_limit) return;
     const Work work = work_of(p, s);
-    const TileModel model = model_of(p, s);
-    const std::int64_t slots =
-        std::max<std::int64_t>(1, resident_blocks(model, device) * std::max(1, device.sm_count) / work.chunks);
-    const std::int64_t turns = std::max<std::int64_t>(1, ceil_div(work.tiles, slots));
+    const std::int64_t slots = resident_blocks(model_of(p, s), device) * std::max(1, device.sm_count) / work.chunks;
+    const std::int64_t turns = std::max<std::int64_t>(1, ceil_div(work.tiles, std::max<std::int64_t>(1, slots)));
     if (s.stages > turns) return;
-    config.knobs[6].second = static_cast<int>(std::max<std::int64_t>(1, ceil_div(work.tiles, turns)));
-    found.emplace_back(cycles(model, device), std::move(config));
+    // With one buffer nothing is gained by staying: a block takes one tile.
+    const std::int64_t most = (max_grid - 1) / work.chunks,
+                       blocks = s.stages > 1 ? ceil_div(work.tiles, turns) : work.tiles;
+    config.knobs[6].second = static_cast<int>(std::max<std::int64_t>(1, std::min(most, blocks)));
+    if (std::find(configs.begin(), configs.end(), config) == configs.end()) configs.push_back(std::move(config));
   };
-  for (const int octets : {4, 2, 8, 1, 3, 6, 5, 7, 13}) {
-    if (octets > octets_in_all) continue;
-    for (const int units : {2, 1, 4}) {
-      for (const int slices : {1, 2, 4, 8}) {
-        if ((slices > 1 && octets > 1) || octets * parts % (units * slices) != 0) continue;
-        for (const int rows : {4, 2, 7, 1}) {
-          if (rows > 1 && rows >= p.p) continue;
-          for (const int tiles : tile_counts(p, device)) {
-            for (const int across : {tiles, (tiles + 1) / 2, (tiles + 3) / 4}) {
-              const std::int64_t threads = 32 * across * octets * parts / slices / units;
-              if (threads > 1024) continue;
-              for (const int stages : {2, 3, 1}) {
-                consider({octets, slices, units, rows, tiles, stages, static_cast<int>(threads)});
-              }
-            }
-          }
-        }
-      }
-    }
+  for (const Known& k : known_shapes(p, device)) {
+    if (k.octets > p.c / 8 || (k.rows > 1 && k.rows >= p.p) || k.tiles > ceil_div(p.q, 8)) continue;
+    if (k.octets * parts % k.units != 0) continue;
+    if (ceil_div(p.c / 8, k.octets) * k.octets * 4 > p.c / 8 * 5) continue;  // too many warps would have no octet
+    const std::int64_t threads = 32 * (k.across > 0 ? k.across : k.tiles) * k.octets * parts / k.units;
+    if (threads <= 1024) consider({k.octets, 1, k.units, k.rows, k.tiles, k.stages, static_cast<int>(threads)});
   }
-  if (found.empty()) consider(smallest(p));  // fits whatever the shape of the problem, see can_run
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<Config> configs;
-  for (auto& [estimate, config] : found) {
-    const bool known = std::find(configs.begin(), configs.end(), config) != configs.end();
-    if (configs.size() < 8 && !known) configs.push_back(std::move(config));
-  }
+  for (const Shape& shape : ranked_shapes(p, device)) consider(shape);
+  if (configs.empty()) consider(smallest(p));  // fits whatever the shape of the problem, see can_run
   return configs;
 }
 
