@@ -206,8 +206,8 @@ TEST(TestProblems, AreLegalSmallAndNamedOnce) {
   for (const auto& row : test::test_problems()) {
     SCOPED_TRACE(row.name);
     EXPECT_TRUE(validate(row.problem).ok());
-    EXPECT_LE(row.problem.y_elements(), 20000);
-    EXPECT_LE(row.problem.macs(), 300000);
+    EXPECT_LE(row.problem.y_elements(), 24000);
+    EXPECT_LE(row.problem.macs(), 850000);
     EXPECT_EQ(std::count(names.begin(), names.end(), row.name), 0);
     names.emplace_back(row.name);
   }
