@@ -51,15 +51,24 @@ std::vector<Compile> whole_space() {
 /// Values count by class, or every kernel size would need its own pairs: the upper ends of the classes.
 std::int64_t value_class(const std::string& name, std::int64_t value) {
   static const std::map<std::string, std::vector<std::int64_t>> classes = {
-      {"R", {1, 5, 9}},   {"S", {1, 5, 9}},     {"MULT", {1, 4}},
-      {"CPG", {1, 4}},    {"STRIDE_H", {1, 2}}, {"STRIDE_W", {1, 2}},
-      {"DIL_H", {1}},     {"DIL_W", {1}},       {"LEAD", {0}},
-      {"LANES", {1, 16}}, {"TILES", {1}},       {"X_ROW", {}},
-      {"ROW_TILES", {}},  {"COL_TILES", {}},    {"X_ROWS", {}},
-      {"H", {}},          {"W", {7}},           {"P", {}},
-      {"Q", {7}},         {"PAD_TOP", {0}},     {"PAD_LEFT", {0}},
-      {"ROWS", {}},       {"STRIPS", {1}},      {"Y_ROW", {}},
-      {"APART", {1}},     {"ACT", {0, 2, 4, 6}}};  // none; relu, clip; silu, hard-swish; gelu
+      {"R", {1, 5, 9}},     {"S", {1, 5, 9}},
+      {"MULT", {1, 4}},     {"CPG", {1, 4}},
+      {"STRIDE_H", {1, 2}}, {"STRIDE_W", {1, 2}},
+      {"DIL_H", {1}},       {"DIL_W", {1}},
+      {"LEAD", {0}},        {"LANES", {1, 16}},
+      {"TILES", {1}},       {"X_ROW", {}},
+      {"ROW_TILES", {}},    {"COL_TILES", {}},
+      {"X_ROWS", {}},       {"H", {}},
+      {"W", {7}},           {"P", {}},
+      {"Q", {7}},           {"PAD_TOP", {0}},
+      {"PAD_LEFT", {0}},    {"ROWS", {}},
+      {"STRIPS", {1}},      {"Y_ROW", {}},
+      {"ROW_CHUNKS", {}},   {"UNIT_CHUNKS", {}},
+      {"IMAGE_CHUNKS", {}}, {"GROUP_CHUNKS", {}},
+      {"STAGE_PITCH", {}},  {"FILTER_ROW", {}},
+      {"FILTER_COPY", {}},  {"FILTER_AT", {}},
+      {"XC", {}},           {"QC", {}},
+      {"APART", {1}},       {"ACT", {0, 2, 4, 6}}};  // none; relu, clip; silu, hard-swish; gelu
   const auto known = classes.find(name);
   if (known == classes.end()) return value;
   for (const std::int64_t end : known->second) {
