@@ -8,6 +8,9 @@ function(sluice_compile_options target)
   endif()
   if(SLUICE_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL Clang AND SLUICE_SANITIZE MATCHES "address")  # its second stack, for every fiber
+      target_compile_options(${target} PRIVATE -fsanitize-address-use-after-return=never)
+    endif()
     if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # wrong inside <regex> and <functional> once they are instrumented
       target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
     endif()

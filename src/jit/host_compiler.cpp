@@ -38,13 +38,19 @@ constexpr const char* flags[] = {
 #ifdef SLUICE_HOST_ASAN
     "-fsanitize=address",
     "-fno-omit-frame-pointer",
+#ifdef __clang__
+    "-fsanitize-address-use-after-return=never",  // as Sluice itself: a second stack for every fiber costs too much
+#endif
 #endif
 #if defined(SLUICE_HOST_ASAN) || !defined(NDEBUG)
     "-g",  // for reports and debuggers, which find the sources as kernels/...
 #endif
 };
 #if defined(SLUICE_HOST_ASAN) && defined(__clang__)
-constexpr const char* candidates[] = {"clang++", "c++", "g++"};  // the runtime in the process is clang's
+// The sanitizer's runtime in this process is that of the clang that built it: no other compiler's code would load.
+#define SLUICE_TEXT_OF(x) #x
+#define SLUICE_TEXT(x) SLUICE_TEXT_OF(x)
+constexpr const char* candidates[] = {"clang++-" SLUICE_TEXT(__clang_major__), "clang++"};
 #else
 constexpr const char* candidates[] = {"c++", "g++", "clang++"};
 #endif
@@ -59,6 +65,12 @@ constexpr std::size_t max_specs_per_unit = 8;  // more gain little over start-up
 std::string flag_text() {
   std::string text;
   for (const char* flag : flags) text += (text.empty() ? "" : " ") + std::string(flag);
+  return text;
+}
+
+std::string join(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
 }
 
@@ -83,7 +95,7 @@ CompilerIdentity find_compiler(const Environment& environment) {
     return identity;
   }
   identity.why_not = environment.host_cxx.empty()
-                         ? "no C++ compiler: none of c++, g++, clang++ is on PATH (" + environment.path +
+                         ? "no C++ compiler: none of " + join(names) + " is on PATH (" + environment.path +
                                "); install one or set SLUICE_HOST_CXX to its path"
                          : "no C++ compiler: SLUICE_HOST_CXX=" + environment.host_cxx +
                                " is not an executable file (nor the name of one on PATH)";

@@ -8,7 +8,12 @@
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SL_TEST_COUNTS 0
-#else
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define SL_TEST_COUNTS 0
+#endif
+#endif
+#ifndef SL_TEST_COUNTS
 #define SL_TEST_COUNTS 1
 #endif
 
