@@ -18,8 +18,8 @@ import statistics
 def parse(row):
     """A row with the numbers of its descriptor; what a descriptor leaves out follows as in benchdnn."""
     field = {key: int(value) for key, value in re.findall(r"([a-z]+)(\d+)", row["problem"])}
-    call = {"g": field.get("g", 1), "n": field.get("mb", 2), "c": field["ic"], "k": field["oc"], "r": field["kh"]}
-    call["h"], call["w"] = field["ih"], field.get("iw", field["ih"])
+    call = {"g": field.get("g", 1), "n": field.get("mb", 2), "c": field["ic"], "k": field["oc"], "r": field.get("kh", 1)}  # conv1d has no kh, no ih
+    call["h"], call["w"] = field.get("ih", 1), field.get("iw", field.get("ih"))
     call["s"] = field.get("kw", call["r"])
     call["stride"] = max(field.get("sh", 1), field.get("sw", field.get("sh", 1)))
     call["dil"] = 1 + max(field.get("dh", 0), field.get("dw", field.get("dh", 0)))
