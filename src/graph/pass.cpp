@@ -168,7 +168,10 @@ class Pass {
       Status status = guarded([&] { return rewrite(planned_[i]); });
       if (status.ok()) continue;
       if (row.verdict == Verdict::required) return fail_required(row, status.error());
-      SL_TRY(undo_one(before));
+      if (const Status undone = undo_one(before); !undone.ok()) {
+        return Error{undone.error().code, undone.error().message + "; undone because replacing " + called(row) +
+                                              " failed: " + status.error().message};
+      }
       row.action = Action::undone;
       row.absorbed = 0;
       row.reason = "replacing it failed: " + status.error().message;

@@ -217,6 +217,8 @@ TEST(Faults, AFailingUndoOfAnOptionalNodeIsReportedToo) {
   ASSERT_TRUE(outcome.error);
   EXPECT_EQ(outcome.error->state, GraphState::damaged);
   EXPECT_NE(outcome.error->message.find("must not be used"), std::string::npos);
+  EXPECT_NE(outcome.error->message.find("conv1"), std::string::npos);
+  EXPECT_NE(outcome.error->message.find("is still used"), std::string::npos) << "the first cause is still there";
 }
 
 TEST(Faults, AWrongLoweringOfOneNodeLeavesTheOthersReplaced) {
