@@ -1,10 +1,29 @@
 #include "graph/conv_decider.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 namespace sl::graph {
 namespace {
+
+bool named(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// What preflight() says, without the configurations that it lists: hundreds for one problem. The size-generic
+/// schedules are asked first: they serve nearly everything, and others search their configurations to answer.
+bool servable(const ConvProblem& problem, const Target& target) {
+  const auto can = [&](const Schedule* schedule) {
+    if (!target.only.empty() && !named(target.only, schedule->name)) return false;
+    return !named(target.disabled, schedule->name) && device_supports(schedule->min_capability, target.device) &&
+           !schedule->can_run(problem, target.device);
+  };
+  const auto schedules = all_schedules();
+  const auto generic = [&](const Schedule* schedule) { return schedule->size_generic && can(schedule); };
+  return std::any_of(schedules.begin(), schedules.end(), generic) ||
+         std::any_of(schedules.begin(), schedules.end(), can);
+}
 
 double expected_speedup(const RoutingTable& table, const Route& route) {
   if (!route.take) return 0;
@@ -44,9 +63,8 @@ NodePlan ConvDecider::decide_new(const ConvProblem& problem) const {
     plan.reason = valid.error().message;
     return plan;
   }
-  const Preflight pre = preflight(problem, target_.device, Regular::yes, target_.only, target_.disabled);
-  if (pre.verdict == Verdict::unsupported) {
-    plan.reason = pre.reason;
+  if (!servable(problem, target_)) {
+    plan.reason = preflight(problem, target_.device, Regular::yes, target_.only, target_.disabled).reason;
     return plan;
   }
   plan.servable = true;

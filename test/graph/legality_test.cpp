@@ -38,6 +38,25 @@ INSTANTIATE_TEST_SUITE_P(Devices, Legality,
                                          Case{"mi300x", false}),
                          [](const auto& info) { return std::string(info.param.device); });
 
+TEST(Legality, DecidingAgreesWithPreflight) {
+  for (const char* device : {"a100", "h200", "mi300x", "rtx5090"}) {
+    for (const char* text : {taken_text, kept_text, impossible_text, "g32mb1ic128ih56oc128oh56kh3ph1 dt=bf16 tag=nhwc",
+                             "g8mb1ic8ih10oc16oh10kh3ph1", "g64ic64ih1iw4096oc64oh1ow4094kh1kw3"}) {
+      for (const std::vector<std::string>& only : {std::vector<std::string>{}, {"dw_flat"}, {"grp_plane"}}) {
+        Target target = make_target(device);
+        target.only = only;
+        const ConvProblem problem = parse(text).value();
+        const Preflight pre = preflight(problem, target.device, Regular::yes, target.only, target.disabled);
+        const NodePlan plan = ConvDecider(target).decide(problem);
+        EXPECT_EQ(plan.servable, pre.verdict != Verdict::unsupported) << text << " on " << device;
+        if (!plan.servable) {
+          EXPECT_EQ(plan.reason, pre.reason);
+        }
+      }
+    }
+  }
+}
+
 TEST(Legality, PlannersOfUsersAreHeldToTheirCapability) {
   struct Row {
     int needs;
