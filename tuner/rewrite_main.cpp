@@ -72,6 +72,14 @@ Status check_external(const graph::OnnxModel& model, const Options& options) {
                                   folder(options.model).string()};
 }
 
+/// A model's names are anyone's, and a terminal obeys control characters.
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (c != '\n' && (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)) c = '?';
+  }
+  return text;
+}
+
 std::string why(const graph::NodeReport& node) {
   if (node.rule.empty()) return node.reason;
   return node.reason.empty() ? node.rule : node.rule + ": " + node.reason;
@@ -80,9 +88,9 @@ std::string why(const graph::NodeReport& node) {
 std::string text(const graph::Report& report, bool dry) {
   Grid grid({"node", "verdict", "action", "speed-up", "folded", "rule or reason"});
   for (const graph::NodeReport& node : report.nodes) {
-    grid.row({node.name.empty() ? "(unnamed)" : node.name, std::string(name(node.verdict)),
+    grid.row({node.name.empty() ? "(unnamed)" : printable(node.name), std::string(name(node.verdict)),
               std::string(name(node.action)), node.speedup > 0 ? number(node.speedup) + "x" : "",
-              node.absorbed > 0 ? std::to_string(node.absorbed) : "", why(node)});
+              node.absorbed > 0 ? std::to_string(node.absorbed) : "", printable(why(node))});
   }
   std::string out = field("device", report.device) +
                     field("graph", std::to_string(report.graph_nodes) + " nodes, " +
@@ -146,7 +154,7 @@ int main(int argc, char** argv) {
       complain("cannot write to stdout");
       return exit_environment;
     }
-    return code.ok() ? code.value() : fail(code.error());
+    return code.ok() ? code.value() : fail({code.error().code, printable(code.error().message)});
   } catch (const std::exception& error) {
     complain(std::string("internal error: ") + error.what());
     return exit_environment;

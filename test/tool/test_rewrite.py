@@ -79,6 +79,14 @@ class Rewrite(ProgramTest):
         self.assertEqual([n["verdict"] for n in known["nodes"]], ["OPTIONAL"] * 2)
         self.assertIn("mb32", known["nodes"][0]["signature"])
 
+    def test_a_models_names_cannot_command_the_terminal(self):
+        self.before = onnx_file.network().replace(b"depthwise", b"dep\x1b[2Jwi")
+        self.model.write_bytes(self.before)
+        self.assertNotIn("\x1b", self.rewrite("--device", "h200", "--dry-run").out)
+        outcome = self.rewrite("--device", "mi300x", "--regular", "none", "--dry-run", code=DEVICE)
+        self.assertNotIn("\x1b", outcome.err + outcome.out)
+        self.assertIn("dep?[2Jwi", outcome.err)
+
     def test_arguments(self):
         out = ["-o", str(self.out)]
         self.assert_one_complaint(self.rewrite("--device", "h200", code=USAGE), "-o")
