@@ -37,10 +37,9 @@
 //                                  which waits until at most LEFT groups closed by copy_async_commit() are on their
 //                                  way. On the host the copy happens at once: a missing wait shows on a GPU only
 //                                  copy_async<BYTES, true>: its neighbours in 128 bytes are wanted soon, by others
-//   keep(value)                    the same int, pointer or Shared, of which the compiler no longer knows where it came
-//   from: it
-//                                  stays in a register, where a parameter would be loaded and a shared array's address
-//                                  be computed again in every turn of a loop
+//   keep(value)                    the same int, pointer or Shared, of which the compiler no longer knows whence it
+//                                  came: it stays in a register, where a parameter would be loaded and a shared array's
+//                                  address be computed again in every turn of a loop
 //   Shared(p)                      a place in shared memory as one register, where a pointer's base would be built anew
 //                                  for every access; Shared + bytes. copy_async and load_matrix take it too
 //   load_shared store_shared       a 32-bit word at a Shared; load_shared_half, store_shared_half: 16 bits;
