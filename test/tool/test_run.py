@@ -172,7 +172,7 @@ class BadInput(ProgramTest):
                 self.assert_one_complaint(self.sluice(*arguments, code=USAGE), "--help")
 
     def test_unknown_subcommands_are_named(self):
-        for arguments, word, one in ((("fly",), "fly", "explain"), (("tune", DEPTHWISE), "tune", "run"),
+        for arguments, word, one in ((("fly",), "fly", "explain"), (("measure", DEPTHWISE), "measure", "run"),
                                      (("cache", "empty"), "empty", "clear")):
             with self.subTest(arguments=arguments):
                 outcome = self.sluice(*arguments, code=USAGE)
