@@ -27,7 +27,7 @@ Value MemoryGraph::add_value(std::string name, std::string data) {
   return Value{values_.size() - 1};
 }
 
-Node MemoryGraph::add_node(std::string op, std::string name, std::vector<Value> inputs,
+Node MemoryGraph::add_node(std::string op, std::string name, const std::vector<Value>& inputs,
                            std::vector<std::string> outputs, std::vector<Attribute> attributes) {
   NodeSlot slot = make_slot(std::move(op), std::move(name), std::move(attributes), inputs.size(), outputs.size());
   reserve_for(nodes_, 1);

@@ -15,7 +15,7 @@ class MemoryGraph final : public GraphEditor {
   /// A value that no node makes: a graph input, or an initialiser where `data` is not empty.
   Value add_value(std::string name, std::string data = {});
   /// Appends a node; `outputs` names its output values, an empty name is an output that is left out.
-  Node add_node(std::string op, std::string name, std::vector<Value> inputs, std::vector<std::string> outputs,
+  Node add_node(std::string op, std::string name, const std::vector<Value>& inputs, std::vector<std::string> outputs,
                 std::vector<Attribute> attributes = {});
   void add_output(Value);
   void set_metadata(std::string text) { metadata_ = std::move(text); }

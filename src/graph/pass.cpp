@@ -48,7 +48,7 @@ class Pass {
     if (options_.dry_run) return {};
 
     const auto edited = Clock::now();
-    const Status rewritten = rewrite_all(report);
+    Status rewritten = rewrite_all(report);
     report.times.rewrite = since(edited);
     report.times.undo_log = edits_.log_seconds();
     return rewritten;

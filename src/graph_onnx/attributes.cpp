@@ -36,9 +36,9 @@ double OnnxAttributes::real(std::string_view name, double fallback) {
   return attribute == nullptr ? fallback : static_cast<double>(attribute->f());
 }
 
-std::string OnnxAttributes::text(std::string_view name, std::string fallback) {
+std::string OnnxAttributes::text(std::string_view name, const std::string& fallback) {
   const auto* attribute = get(name, onnx::AttributeProto::STRING, "a string");
-  return attribute == nullptr ? std::move(fallback) : attribute->s();
+  return attribute == nullptr ? fallback : attribute->s();
 }
 
 std::vector<std::int64_t> OnnxAttributes::integers(std::string_view name, std::vector<std::int64_t> fallback) {

@@ -20,7 +20,7 @@ class OnnxAttributes {
   explicit OnnxAttributes(const onnx::NodeProto&);
   std::int64_t integer(std::string_view name, std::int64_t fallback);
   double real(std::string_view name, double fallback);
-  std::string text(std::string_view name, std::string fallback);
+  std::string text(std::string_view name, const std::string& fallback);
   std::vector<std::int64_t> integers(std::string_view name, std::vector<std::int64_t> fallback);
   bool has(std::string_view name) const;
   /// The first error: a wrong type, a name that occurs twice.

@@ -260,7 +260,8 @@ void divide_work(const ConvProblem& p, const DeviceInfo& device, Config& config)
     const std::int64_t along = std::max<std::int64_t>(1, waves * at_once / (one.channel_blocks * one.tiles));
     config.knobs.back().second = static_cast<int>(std::clamp<std::int64_t>(ceil_div(one.all_steps, along), 1, 1 << 20));
     const Work work = work_of(p, config);
-    const auto bands = static_cast<double>(1 + (work.steps - 1) / work.steps_of_image);
+    const auto whole = 1 + (work.steps - 1) / work.steps_of_image;
+    const auto bands = static_cast<double>(whole);
     const double time = static_cast<double>(ceil_div(work.blocks(), at_once)) *
                         (start + static_cast<double>(work.steps) + bands * halo);
     if (least < 0 || time < least) least = time, best = config;
