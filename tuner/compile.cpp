@@ -16,8 +16,7 @@ namespace sl::tool {
 namespace {
 
 Result<DeviceInfo> device_of(const Options& o, const Environment& environment, const Log& log) {
-  const auto described = described_devices();
-  if (std::find(described.begin(), described.end(), o.device) != described.end()) return described_device(o.device);
+  if (is_described(o.device)) return described_device(o.device);
   SL_ASSIGN(const DeviceName name, parse_device_name(o.device.empty() ? "cuda" : o.device));
   SL_ASSIGN(const auto device, open_device(name, o.emulate, environment, log));
   return device->info();

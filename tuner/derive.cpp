@@ -3,32 +3,16 @@
 
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tuner/commands.hpp"
 #include "tuner/exit_code.hpp"
 #include "tuner/measured.hpp"
 #include "tuner/print.hpp"
+#include "tuner/row_file.hpp"
 
 namespace sl::tool {
 namespace {
-
-/// The old table stands until the new one is whole.
-Status replace(const std::string& path, const std::string& text) {
-  const std::string next = path + ".next";
-  {
-    std::ofstream file(next, std::ios::trunc);
-    file << text;
-    file.flush();
-    if (!file) return Error{Code::environment, next + ": cannot be written"};
-  }
-  std::error_code failed;
-  std::filesystem::rename(next, path, failed);
-  if (failed) return Error{Code::environment, path + ": " + failed.message()};
-  return {};
-}
 
 double speedup(std::span<const MeasuredCall> calls, std::span<const DerivedRule> rules) {
   double sum = 0, count = 0;
@@ -76,7 +60,7 @@ Result<int> derive(const Options& o) {
   // What was derived must read back, or nothing is written.
   SL_ASSIGN(const RoutingTable checked, RoutingTable::from_json(table, o.out));
   (void)checked;
-  SL_TRY(replace(o.out, table));
+  SL_TRY(write_whole(o.out, table));
   const Regret own = regret_of(rules, calls, o.noise), unseen = cross_validate(calls, options, o.noise);
   if (o.json) {
     const nlohmann::ordered_json object = {{"out", o.out},

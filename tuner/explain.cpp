@@ -55,11 +55,6 @@ Result<Decision> decide(const ConvProblem& problem, const DeviceInfo& device, Re
   return d;
 }
 
-bool is_described(const std::string& device) {
-  const auto known = described_devices();
-  return std::find(known.begin(), known.end(), device) != known.end();
-}
-
 Error unknown_device(const std::string& device) {
   std::string known;
   for (const auto& stem : described_devices()) known += ", " + stem;

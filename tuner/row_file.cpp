@@ -75,17 +75,11 @@ Status RowFile::finish() {
   return {};
 }
 
-Status write_rows(const std::filesystem::path& path, const RowFile::Json& header, const std::string& list,
-                  const std::map<std::string, RowFile::Json>& rows) {
+Status write_whole(const std::filesystem::path& path, const std::string& text) {
   const std::filesystem::path next = path.string() + ".next";
   {
     std::ofstream file(next, std::ios::trunc);
-    std::string head = header.dump();
-    head.back() = ',';
-    file << head << "\n\"" << list << "\": [";
-    bool first = true;
-    for (const auto& [key, row] : rows) file << (std::exchange(first, false) ? "\n" : ",\n") << row.dump();
-    file << "\n]}\n";
+    file << text;
     file.flush();
     if (!file) return Error{Code::environment, next.string() + ": cannot be written"};
   }
@@ -93,6 +87,16 @@ Status write_rows(const std::filesystem::path& path, const RowFile::Json& header
   std::filesystem::rename(next, path, failed);
   if (failed) return Error{Code::environment, path.string() + ": " + failed.message()};
   return {};
+}
+
+Status write_rows(const std::filesystem::path& path, const RowFile::Json& header, const std::string& list,
+                  const std::map<std::string, RowFile::Json>& rows) {
+  std::string text = header.dump();
+  text.back() = ',';
+  text += "\n\"" + list + "\": [";
+  bool first = true;
+  for (const auto& [key, row] : rows) text += (std::exchange(first, false) ? "\n" : ",\n") + row.dump();
+  return write_whole(path, text + "\n]}\n");
 }
 
 }  // namespace sl::tool

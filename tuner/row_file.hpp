@@ -41,7 +41,9 @@ class RowFile {
   std::map<std::string, Json> rows_;
 };
 
-/// Puts {header..., list: [rows]} at `path` in one step: a reader sees the old file or the new one.
+/// Puts `text` at `path` in one step: a reader sees the old file or the new one.
+Status write_whole(const std::filesystem::path& path, const std::string& text);
+/// Puts {header..., list: [rows]} at `path` in the same way.
 Status write_rows(const std::filesystem::path& path, const RowFile::Json& header, const std::string& list,
                   const std::map<std::string, RowFile::Json>& rows);
 

@@ -1,5 +1,6 @@
 #include "tuner/session.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -120,6 +121,11 @@ Result<std::unique_ptr<Session>> open_session(const Environment& environment, co
   renew_dispatcher(*session, log);
   if (asked.require_cache) SL_TRY(check_writable(session->stores));
   return session;
+}
+
+bool is_described(const std::string& device) {
+  const auto known = described_devices();
+  return std::find(known.begin(), known.end(), device) != known.end();
 }
 
 void renew_dispatcher(Session& session, const Log& log) {

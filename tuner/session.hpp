@@ -65,6 +65,9 @@ Result<std::unique_ptr<Session>> open_session(const Environment&, const SessionO
 /// The schedules that SLUICE_FORCE_SCHEDULE leaves: none named = every one.
 std::vector<std::string> forced(const Environment&);
 
+/// Whether it names a description in configs/devices/.
+bool is_described(const std::string& device);
+
 /// Opens a device alone.
 Result<std::shared_ptr<Device>> open_device(const DeviceName&, int emulate, const Environment&, const Log&);
 

@@ -52,20 +52,8 @@ std::int64_t registers_of(const ConvProblem& p, const Shape& s) {
          (p.needs_64bit_offsets() ? 16 : 0);
 }
 
-struct Work {
-  std::int64_t chunks = 1, column_tiles = 1, row_tiles = 1;
-  std::int64_t tiles = 0;  ///< of a chunk
-};
-Work work_of(const ConvProblem& p, const Shape& s) {
-  Work work;
-  work.chunks = ceil_div(p.c / 8, s.octets) * s.slices;
-  work.column_tiles = ceil_div(p.q, 8 * s.tiles);
-  work.row_tiles = ceil_div(p.p, 2 * s.rows);
-  work.tiles = p.n * work.column_tiles * work.row_tiles;
-  return work;
-}
-std::int64_t blocks_of(const ConvProblem& p, const Config& config) {
-  return std::min<std::int64_t>(config.get("blocks"), work_of(p, shape_of(config)).tiles);
+StreamedWork work_of(const ConvProblem& p, const Shape& s) {
+  return streamed_work(p, ceil_div(p.c / 8, s.octets) * s.slices, 8 * s.tiles, 2 * s.rows);
 }
 
 Shape smallest(const ConvProblem& p) { return {1, static_cast<int>(parts_of(p)), 1, 1, 1, 1, 32}; }
@@ -122,7 +110,7 @@ Refusal fits(const ConvProblem& p, const Config& config) {
 }
 
 TileModel model_of(const ConvProblem& p, const Shape& s) {
-  const Work work = work_of(p, s);
+  const StreamedWork work = work_of(p, s);
   const double inputs = 16.0 * s.octets * static_cast<double>(rows_in(p, s) * columns_in(p, s));
   const double warps = s.threads / 32.0;
   const std::int64_t groups = s.octets * parts_of(p) / s.slices / s.units, taps = p.taps();
@@ -221,14 +209,9 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
                    {"blocks", 1},
                    {"threads", s.threads}}};
     if (fits(p, config) || smem_bytes(p, s) > smem_limit) return;
-    const Work work = work_of(p, s);
-    const std::int64_t slots = resident_blocks(model_of(p, s), device) * std::max(1, device.sm_count) / work.chunks;
-    const std::int64_t turns = std::max<std::int64_t>(1, ceil_div(work.tiles, std::max<std::int64_t>(1, slots)));
-    if (s.stages > turns) return;
-    // With one buffer nothing is gained by staying: a block takes one tile.
-    const std::int64_t most = (max_grid - 1) / work.chunks,
-                       blocks = s.stages > 1 ? ceil_div(work.tiles, turns) : work.tiles;
-    config.knobs[6].second = static_cast<int>(std::max<std::int64_t>(1, std::min(most, blocks)));
+    const auto blocks = streaming_blocks(work_of(p, s), model_of(p, s), device);
+    if (!blocks) return;
+    config.knobs[6].second = *blocks;
     if (std::find(configs.begin(), configs.end(), config) == configs.end()) configs.push_back(std::move(config));
   };
   for (const Known& k : known_shapes(p, device)) {
@@ -259,20 +242,11 @@ KernelSpec kernel(const ConvProblem& p, const Config& config) {
 
 Geometry geometry(const ConvProblem& p, const Config& config) {
   const Shape s = shape_of(config);
-  return {.grid = work_of(p, s).chunks * blocks_of(p, config),
-          .block = s.threads,
-          .dynamic_smem = static_cast<int>(smem_bytes(p, s))};
+  return streamed_geometry(work_of(p, s), config, smem_bytes(p, s));
 }
 
 void params(const ConvProblem& p, const Config& config, SlParams& out) {
-  out = common_params(p);
-  const Work work = work_of(p, shape_of(config));
-  out.work = work.chunks * blocks_of(p, config) * config.get("threads");
-  out.aux[0] = work.tiles;
-  out.aux[1] = std::max<std::int64_t>(1, blocks_of(p, config));
-  out.div[0] = fast_div(work.chunks);
-  out.div[1] = fast_div(work.column_tiles);
-  out.div[2] = fast_div(work.row_tiles);
+  streamed_params(work_of(p, shape_of(config)), config, p, out);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "schedules/common.hpp"
+
 namespace sl {
 namespace {
 
@@ -38,6 +40,49 @@ double cycles(const TileModel& m, const DeviceInfo& device) {
   const double work = 150 + static_cast<double>(m.rounds) * (200 + 2 * m.task);  // of a tile, by itself
   const double own = m.stages > 1 ? std::max(work, latency / (m.stages - 1)) : work + latency;
   return start + work + turns * std::max(sharing * std::max({memory, issue, local}), own);
+}
+
+namespace {
+
+std::int64_t blocks_of(const StreamedWork& work, const Config& config) {
+  return std::min<std::int64_t>(config.get("blocks"), work.tiles);
+}
+
+}  // namespace
+
+StreamedWork streamed_work(const ConvProblem& p, std::int64_t chunks, std::int64_t wide, std::int64_t high) {
+  StreamedWork work;
+  work.chunks = chunks;
+  work.column_tiles = ceil_div(p.q, wide);
+  work.row_tiles = ceil_div(p.p, high);
+  work.tiles = p.n * work.column_tiles * work.row_tiles;
+  return work;
+}
+
+std::optional<int> streaming_blocks(const StreamedWork& work, const TileModel& model, const DeviceInfo& device) {
+  const std::int64_t slots = resident_blocks(model, device) * std::max(1, device.sm_count) / work.chunks;
+  const std::int64_t turns = std::max<std::int64_t>(1, ceil_div(work.tiles, std::max<std::int64_t>(1, slots)));
+  if (model.stages > turns) return std::nullopt;
+  const std::int64_t most = (max_grid - 1) / work.chunks,
+                     blocks = model.stages > 1 ? ceil_div(work.tiles, turns) : work.tiles;
+  return static_cast<int>(std::max<std::int64_t>(1, std::min(most, blocks)));
+}
+
+Geometry streamed_geometry(const StreamedWork& work, const Config& config, std::int64_t smem) {
+  return {.grid = work.chunks * blocks_of(work, config),
+          .block = config.get("threads"),
+          .dynamic_smem = static_cast<int>(smem)};
+}
+
+void streamed_params(const StreamedWork& work, const Config& config, const ConvProblem& p, SlParams& out) {
+  out = common_params(p);
+  const std::int64_t blocks = blocks_of(work, config);
+  out.work = work.chunks * blocks * config.get("threads");
+  out.aux[0] = work.tiles;
+  out.aux[1] = std::max<std::int64_t>(1, blocks);
+  out.div[0] = fast_div(work.chunks);
+  out.div[1] = fast_div(work.column_tiles);
+  out.div[2] = fast_div(work.row_tiles);
 }
 
 }  // namespace sl

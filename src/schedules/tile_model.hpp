@@ -1,8 +1,10 @@
-// How long a kernel of persistent blocks takes that stream tiles through shared memory: what orders the configurations
-// of the grp_mma schedules. Cycles of a multiprocessor, in the measure of an H200; only comparisons matter.
+// Kernels of persistent blocks that stream tiles through shared memory, as the grp_mma schedules are: their work and
+// launch, and how long they take, which orders their configurations. Cycles of a multiprocessor, in the measure of an
+// H200; only comparisons matter.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "schedules/schedule.hpp"
 
@@ -27,5 +29,19 @@ struct TileModel {
 /// Blocks that a multiprocessor holds at once, at least 1.
 std::int64_t resident_blocks(const TileModel&, const DeviceInfo&);
 double cycles(const TileModel&, const DeviceInfo&);
+
+/// Chunks of channels, and the tiles of the output of each, which the blocks of a chunk share among them.
+struct StreamedWork {
+  std::int64_t chunks = 1, column_tiles = 1, row_tiles = 1;
+  std::int64_t tiles = 0;  ///< of a chunk
+};
+StreamedWork streamed_work(const ConvProblem&, std::int64_t chunks, std::int64_t wide, std::int64_t high);
+/// Blocks of a chunk, so that all resident at once take equally many tiles; with one buffer a block a tile, as nothing
+/// is gained by staying. nullopt where a block would have fewer tiles than buffers.
+std::optional<int> streaming_blocks(const StreamedWork&, const TileModel&, const DeviceInfo&);
+/// Both from the knobs "blocks" (at most a chunk's tiles are started) and "threads".
+Geometry streamed_geometry(const StreamedWork&, const Config&, std::int64_t smem);
+/// div[0] = chunks, div[1] = column tiles, div[2] = row tiles; aux[0] = tiles of a chunk, aux[1] = blocks of a chunk.
+void streamed_params(const StreamedWork&, const Config&, const ConvProblem&, SlParams&);
 
 }  // namespace sl

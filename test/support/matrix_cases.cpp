@@ -14,20 +14,28 @@ std::vector<std::byte> bytes_of(const void* from, std::size_t count) {
   return bytes;
 }
 
-MatrixCase mma_case(DType dtype, std::size_t k) {
-  std::vector<double> a(16 * k), b(k * 8);
-  std::uint32_t state = 12345;
-  const auto draw = [&state] {
-    state = state * 1664525U + 1013904223U;
-    return static_cast<double>(state >> 28) - 7.0;
-  };
-  for (double& v : a) v = draw();
-  for (double& v : b) v = draw();
-  std::vector<std::byte> x((a.size() + b.size()) * 2);
-  for (std::size_t i = 0; i < a.size(); ++i) store_element(dtype, x.data(), static_cast<std::int64_t>(i), a[i]);
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    store_element(dtype, x.data(), static_cast<std::int64_t>(a.size() + i), b[i]);
+/// Two matrices of small integers, row after row, and their bits one behind the other.
+struct Operands {
+  std::vector<double> a, b;
+  std::vector<std::byte> x;
+
+  Operands(DType dtype, std::size_t a_count, std::size_t b_count, std::uint32_t state) : a(a_count), b(b_count) {
+    const auto draw = [&state] {
+      state = state * 1664525U + 1013904223U;
+      return static_cast<double>(state >> 28) - 7.0;
+    };
+    for (double& v : a) v = draw();
+    for (double& v : b) v = draw();
+    x.resize((a.size() + b.size()) * 2);
+    std::int64_t at = 0;
+    for (const double v : a) store_element(dtype, x.data(), at++, v);
+    for (const double v : b) store_element(dtype, x.data(), at++, v);
   }
+};
+
+MatrixCase mma_case(DType dtype, std::size_t k) {
+  Operands operands(dtype, 16 * k, k * 8, 12345);
+  const auto& [a, b, x] = operands;
   std::vector<std::uint32_t> want;
   for (std::size_t row = 0; row < 16; ++row) {
     for (std::size_t column = 0; column < 8; ++column) {
@@ -36,26 +44,15 @@ MatrixCase mma_case(DType dtype, std::size_t k) {
       want.push_back(std::bit_cast<std::uint32_t>(static_cast<float>(sum)));
     }
   }
-  return {"mma", {{"DTYPE", static_cast<int>(dtype)}, {"K", static_cast<std::int64_t>(k)}}, std::move(x), want};
+  return {"mma", {{"DTYPE", static_cast<int>(dtype)}, {"K", static_cast<std::int64_t>(k)}}, x, want};
 }
 
 /// The columns that a group of 4 of a row keeps: testing_pick() of the kernel, written as a table.
 constexpr std::size_t picks[6][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
 
 MatrixCase sparse_case(DType dtype, std::size_t k) {
-  std::vector<double> a(16 * k / 2), b(k * 8);
-  std::uint32_t state = 54321;
-  const auto draw = [&state] {
-    state = state * 1664525U + 1013904223U;
-    return static_cast<double>(state >> 28) - 7.0;
-  };
-  for (double& v : a) v = draw();
-  for (double& v : b) v = draw();
-  std::vector<std::byte> x((a.size() + b.size()) * 2);
-  for (std::size_t i = 0; i < a.size(); ++i) store_element(dtype, x.data(), static_cast<std::int64_t>(i), a[i]);
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    store_element(dtype, x.data(), static_cast<std::int64_t>(a.size() + i), b[i]);
-  }
+  Operands operands(dtype, 16 * k / 2, k * 8, 54321);
+  const auto& [a, b, x] = operands;
   std::vector<std::uint32_t> want;
   for (std::size_t row = 0; row < 16; ++row) {
     for (std::size_t column = 0; column < 8; ++column) {
@@ -67,7 +64,7 @@ MatrixCase sparse_case(DType dtype, std::size_t k) {
       want.push_back(std::bit_cast<std::uint32_t>(static_cast<float>(sum)));
     }
   }
-  return {"mma_sparse", {{"DTYPE", static_cast<int>(dtype)}, {"K", static_cast<std::int64_t>(k)}}, std::move(x), want};
+  return {"mma_sparse", {{"DTYPE", static_cast<int>(dtype)}, {"K", static_cast<std::int64_t>(k)}}, x, want};
 }
 
 MatrixCase shared_case(DType dtype) {
