@@ -162,7 +162,7 @@ Status OnnxEditor::read_node(onnx::NodeProto& node, const onnx::NodeProto& shape
     inputs.push_back(*value);
   }
   std::vector<std::string> outputs(node.output().begin(), node.output().end());
-  const Node made = links_.add_node(key_of(node), node.name(), std::move(inputs), std::move(outputs));
+  const Node made = links_.add_node(key_of(node), node.name(), inputs, std::move(outputs));
   nodes_.push_back({graph, &node});
   for (int i = 0; i < node.output_size(); ++i) {
     const std::string& name = node.output(i);
