@@ -112,11 +112,14 @@ TEST(PlainCall, Conv1dIsPlain) {
 template <class T>
 void disturb(T& field) {
   constexpr std::int64_t near = std::int64_t{1} << 31;
-  const auto old = static_cast<std::int64_t>(field);
+  const auto old = static_cast<std::uint64_t>(field);  // a field disturbed twice may hold an end of the range
+  const auto from_old = [&](std::uint64_t factor, std::uint64_t more) {
+    return static_cast<std::int64_t>(old * factor + more);
+  };
   field = static_cast<T>(*rc::gen::element<std::int64_t>(
-      0, 1, 2, 3, 4, 5, 7, 8, 16, -1, -2, old + 1, old - 1, -old, old * 2, old + 2 * near, old + 256, near - 1, near,
-      -near, 2 * near, 2 * near + 1, std::numeric_limits<std::int64_t>::min(),
-      std::numeric_limits<std::int64_t>::max()));
+      0, 1, 2, 3, 4, 5, 7, 8, 16, -1, -2, from_old(1, 1), from_old(1, ~0ULL), from_old(~0ULL, 0), from_old(2, 0),
+      from_old(1, 2 * near), from_old(1, 256), near - 1, near, -near, 2 * near, 2 * near + 1,
+      std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()));
 }
 
 void disturb(sluice_tensor& tensor, CallBuilder::Dims& dims, CallBuilder::Dims& strides) {
@@ -129,10 +132,10 @@ void disturb(sluice_tensor& tensor, CallBuilder::Dims& dims, CallBuilder::Dims& 
       tensor.dims = nullptr;
       return;
     case 3:
-      if (const int off = *rc::gen::element(0, 1, 2, 4); off == 0) {
+      if (const auto off = *rc::gen::element<std::uintptr_t>(0, 1, 2, 4); off == 0) {
         tensor.data = nullptr;
-      } else {
-        tensor.data = static_cast<char*>(tensor.data) + off;
+      } else {  // as numbers: it may be null already
+        tensor.data = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(tensor.data) + off);
       }
       return;
     case 4:
