@@ -1,6 +1,8 @@
 // Every schedule x its configurations x dtype x layout x the shared table of problems, and random problems, against the
 // double reference on a real GPU.
+#include <map>
 #include <thread>
+#include <utility>
 
 #include "gpu_fixture.hpp"
 #include "schedule_cases.hpp"
@@ -38,6 +40,20 @@ TEST_P(ScheduleOnGpu, RandomProblems) {
   ASSERT_FALSE(cases.empty());
   EXPECT_EQ(check_cases(cases, seed), cases.size());
   RecordProperty("cases", static_cast<int>(cases.size()));
+}
+
+// One configuration for each dtype and layout: little enough for compute-sanitizer (scripts/test-gpu).
+TEST_P(ScheduleOnGpu, Sample) {
+  std::map<std::pair<DType, Layout>, ScheduleCase> first;
+  std::size_t turn = 0;
+  for (const NamedProblem& row : test_problems()) {
+    const auto cases = cases_of(*GetParam(), spread_variants(row.problem, turn++), device->info(), 1);
+    for (const ScheduleCase& test : cases) first.try_emplace({test.problem.dtype, test.problem.layout}, test);
+  }
+  std::vector<ScheduleCase> cases;
+  for (auto& [variant, test] : first) cases.push_back(std::move(test));
+  ASSERT_FALSE(cases.empty());
+  EXPECT_EQ(check_cases(cases, test_seed(5)), cases.size());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ScheduleOnGpu, testing::ValuesIn(all_schedules().begin(), all_schedules().end()),
