@@ -14,6 +14,8 @@ int compile_command(const Options&);
 int merge_command(const Options&);
 int lint_command(const Options&);
 int derive_command(const Options&);
+/// Becomes the report's script; returns where it cannot.
+int report_command(const Options&);
 /// Becomes the program sluice-rewrite, with the same arguments; returns where it cannot.
 int rewrite_command(char** argv);
 int cache_command(const Options&);

@@ -30,6 +30,8 @@ int dispatch(const sl::tool::Options& options, char** argv) {
       return sl::tool::derive_command(options);
     case Command::lint:
       return sl::tool::lint_command(options);
+    case Command::report:
+      return sl::tool::report_command(options);
     case Command::rewrite:
       return sl::tool::rewrite_command(argv);
     case Command::cache_ls:

@@ -28,6 +28,7 @@ Examples:
   sluice compile --suite configs/suites/networks.json --device h200
   sluice merge part1.json part2.json --out table.json
   sluice derive bench/results/nvidia-h200/*.jsonl --out routing.json
+  sluice report bench/results/nvidia-h200/*.json* --out report.html
   sluice lint configs/routing/*.json
   sluice rewrite model.onnx -o out.onnx --device h200 --batch 32
   sluice cache verify
@@ -165,6 +166,18 @@ void add_derive(CLI::App& app, Options& o) {
       ->check(CLI::Range(1, 1000000));
 }
 
+void add_report(CLI::App& app, Options& o) {
+  app.add_option("FILE", o.inputs, "Results of `sluice bench`, bench/compare_torch.py, `sluice tune`, sluice_overhead")
+      ->required()
+      ->check(CLI::ExistingFile);
+  app.add_option("--out", o.out, "The page (.html), or a folder for the page and its pictures")
+      ->type_name("PATH")
+      ->required();
+  app.add_option("--routing-table", o.routing_table,
+                 "Routing table, or a folder of them, to draw (else SLUICE_ROUTING_TABLE, else the device's)")
+      ->type_name("PATH");
+}
+
 void add_lint(CLI::App& app, Options& o) {
   app.add_option("TABLE", o.inputs, "Routing tables and decision tables")->required()->check(CLI::ExistingFile);
   app.add_flag("--compile", o.compile, "Compile every winner of a decision table for the table's device");
@@ -234,6 +247,7 @@ void build(CLI::App& app, Options& o) {
              o);
   add_merge(*leaf(app, o, Command::merge, "merge", "Join decision tables, those of a fleet's shards say"), o);
   add_derive(*leaf(app, o, Command::derive, "derive", "Turn measured rows into a routing table"), o);
+  add_report(*leaf(app, o, Command::report, "report", "Draw results: one HTML page, and pictures"), o);
   add_lint(*leaf(app, o, Command::lint, "lint", "What is wrong with routing and decision tables"), o);
 
   add_rewrite(*leaf(app, o, Command::rewrite, "rewrite", "Replace convolutions of an ONNX model, all or nothing"), o);

@@ -8,17 +8,14 @@
 #include "tuner/commands.hpp"
 #include "tuner/exit_code.hpp"
 #include "tuner/print.hpp"
+#include "tuner/support.hpp"
 
 namespace sl::tool {
 
 int rewrite_command(char** argv) {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path program = self.parent_path() / "sluice-rewrite";
-  if (error) {
-    complain("cannot find this program's own folder: " + error.message());
-    return exit_environment;
-  }
+  const auto folder = own_folder();
+  if (!folder.ok()) return fail(folder.error());
+  const std::filesystem::path program = *folder / "sluice-rewrite";
   execv(program.c_str(), argv);
   complain("rewrite needs " + program.string() + " (" + error_text(errno) +
            "); it is built where libonnx-dev and libprotobuf-dev are installed");

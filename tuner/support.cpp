@@ -37,6 +37,13 @@ std::vector<std::pair<std::string, std::string>> variables_with_prefix(const std
   return found;
 }
 
+Result<std::filesystem::path> own_folder() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return Error{Code::environment, "cannot find this program's own folder: " + error.message()};
+  return self.parent_path();
+}
+
 std::string operating_system() {
   utsname name{};
   if (::uname(&name) != 0) return "unknown";

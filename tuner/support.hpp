@@ -1,9 +1,12 @@
 // Facts about this process and machine, for the support report.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "core/result.hpp"
 
 namespace sl::tool {
 
@@ -12,6 +15,9 @@ std::vector<std::string> mapped_libraries(const std::vector<std::string>& stems)
 
 /// Every variable of the process's environment whose name starts with `prefix`, in order of name.
 std::vector<std::pair<std::string, std::string>> variables_with_prefix(const std::string& prefix);
+
+/// The folder that this program's file is in.
+Result<std::filesystem::path> own_folder();
 
 /// "Linux 6.1.0 x86_64".
 std::string operating_system();

@@ -11,7 +11,7 @@ def geomean(values):
     return math.exp(statistics.fmean(map(math.log, values))) if values else None
 
 
-def rounded(value, digits=4):
+def rounded(value, digits=6):
     """To so many significant digits: JSON for people."""
     return None if value is None else float(f"{value:.{digits}g}")
 
