@@ -25,7 +25,7 @@ COPY = "The ceiling is a device copy of the same bytes, timed in the same run: a
 def planned(data, table):
     """([Chart], [what is missing, in words])."""
     charts, missing = [], []
-    if data.comparisons:
+    if summary.compared(data) or summary.failed(data):
         charts += _rivals(data, table)
     else:
         missing.append("Speed-up over rivals, distance from a copy beside rivals, and who wins where: not measured (rows of bench/compare_torch.py).")

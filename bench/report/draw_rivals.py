@@ -180,7 +180,7 @@ def winners(data, theme, dtype, table):
         every = 2 if len(ends) * len(layouts) > 14 else 1
         axes.set_xticks(ends, [_power(wide * i) if (i - first) % every == 0 else "" for i in ends])
         axes.set_xlabel("outputs of the call")
-        axes.set_title(f"{layout.upper()}, {dtype}: {sum(map(len, cells.values()))} calls")
+        axes.set_title(f"{layout.upper()}, {dtype}: {style.calls(sum(map(len, cells.values())))}")
         axes.grid(False)
     panels[0].set_yticks(range(len(names)), names)
     style.legend(strip, _winner_legend(theme, table, any(row.error is not None for row in rows)), 6)

@@ -45,7 +45,7 @@ def ceiling(rows, theme):
             axes.get_xticklabels()[0].set_rotation(90)
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlabel("percent of the copy's speed")
-        axes.set_title(f"{layout.upper()}: {sum(row.call.layout == layout for row in rows)} calls")
+        axes.set_title(f"{layout.upper()}: {style.calls(sum(row.call.layout == layout for row in rows))}")
         for y in range(1, len(names)):
             axes.axhline(y - 0.5, color=theme.grid, linewidth=0.8)
         axes.grid(False, axis="y")

@@ -34,8 +34,8 @@ def _number(row, key, required=True):
     value = row.get(key)
     if value is None and not required:
         return None
-    if type(value) not in (int, float) or not 0 < value <= 1e15:
-        raise Bad(f"{key} = {plain(repr(value), 40)}: a number above 0 would be right")
+    if type(value) not in (int, float) or not 1e-9 <= value <= 1e15:  # what a clock can say; and ratios of such stay numbers
+        raise Bad(f"{key} = {plain(repr(value), 40)}: a number above 0, at most 1e15, would be right")
     return float(value)
 
 

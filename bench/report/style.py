@@ -91,6 +91,10 @@ def mark_size(number):
     return max(7.0, min(36.0, 9000.0 / max(1, number)))
 
 
+def calls(number):
+    return f"{number} call" + ("" if number == 1 else "s")
+
+
 def whole_ticks(axis):
     """Ticks that count calls."""
     axis.set_major_locator(MaxNLocator(integer=True, nbins=9))

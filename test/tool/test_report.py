@@ -210,6 +210,7 @@ class Refused(Report):
                 (json.dumps(bench)[:2000], "not JSON"), (dict(header, rows=[]), "nothing to report"), (dict(header, rows={}), "must be a list"),
                 (dict(header, rows=[dict(bench["rows"][0], time_us=-1)]), "time_us = -1"),
                 (dict(header, rows=[dict(bench["rows"][0], time_us="3")]), "time_us = '3'"),
+                (dict(header, rows=[dict(bench["rows"][0], copy_us=1e-300)]), "copy_us = 1e-300"),
                 (dict(header, rows=[dict(bench["rows"][0], signature="g8ic9oc8")]), "row 1"),
                 (json.dumps(HEADER), "no row"), (json.dumps(HEADER) + "\n" + json.dumps(good)[:50], ":2: not JSON"),
                 (json.dumps(good), "not a results file"), (json.dumps(good) + "\n" + json.dumps(good), "must name the GPU"),
