@@ -100,9 +100,15 @@ typedef struct sluice_options {
   void* log_user;
   int32_t log_level;      /* least level passed on; default SLUICE_WARNING */
   int32_t pinned_accepts; /* sluice_match; the weakest match that SLUICE_PINNED takes */
+  /* File that each new call is appended to, taken, kept or failed: a suite for `sluice tune`. NULL: SLUICE_RECORD; "" =
+   * none. A file that cannot be written is a warning. */
+  const char* record;
 } sluice_options;
-#define SLUICE_OPTIONS_INIT \
-  { sizeof(sluice_options), NULL, -1, NULL, NULL, NULL, 0, 0.0, 0, 0, NULL, NULL, SLUICE_WARNING, SLUICE_MATCH_EXACT }
+#define SLUICE_OPTIONS_INIT                                                                                           \
+  {                                                                                                                   \
+    sizeof(sluice_options), NULL, -1, NULL, NULL, NULL, 0, 0.0, 0, 0, NULL, NULL, SLUICE_WARNING, SLUICE_MATCH_EXACT, \
+        NULL                                                                                                          \
+  }
 
 /* A tensor view. dims and strides in logical order (n, c, h, w) or (k, c/groups, r, s), whatever the layout; strides in
  * elements. ndim is 4, or 3 for conv1d (n, c, w), or 1 for a bias. strides NULL = packed in the stated layout. Not

@@ -49,6 +49,7 @@ class Options {
   Options& cache_dir(std::string path) { return set(cache_dir_, std::move(path)); }
   Options& routing_table(std::string path) { return set(routing_table_, std::move(path)); }
   Options& decision_table(std::string path) { return set(decision_table_, std::move(path)); }
+  Options& record(std::string path) { return set(record_, std::move(path)); }
   Options& policy(sluice_policy policy) noexcept { return raw_.policy = policy, *this; }
   Options& pinned_accepts(sluice_match match) noexcept { return raw_.pinned_accepts = match, *this; }
   Options& force_take(bool force = true) noexcept { return raw_.force_take = force ? 1 : 0, *this; }
@@ -68,6 +69,7 @@ class Options {
     result.cache_dir = pointer(cache_dir_);
     result.routing_table = pointer(routing_table_);
     result.decision_table = pointer(decision_table_);
+    result.record = pointer(record_);
     return result;
   }
 
@@ -76,7 +78,7 @@ class Options {
   static const char* pointer(const std::string& text) noexcept { return text.empty() ? nullptr : text.c_str(); }
 
   sluice_options raw_ = SLUICE_OPTIONS_INIT;
-  std::string device_, cache_dir_, routing_table_, decision_table_;
+  std::string device_, cache_dir_, routing_table_, decision_table_, record_;
 };
 
 /// Up to four sizes or strides.

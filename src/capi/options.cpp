@@ -65,6 +65,7 @@ Status apply(const sluice_options& options, Environment& environment) {
   if (options.cache_dir != nullptr) environment.cache_dir = options.cache_dir;
   if (options.routing_table != nullptr) environment.routing_table = options.routing_table;
   if (options.decision_table != nullptr) environment.decision_table = options.decision_table;
+  if (options.record != nullptr) environment.record = options.record;
   if (!std::isfinite(options.tune_budget_ms) || options.tune_budget_ms < 0) {
     return bad("tune_budget_ms", std::to_string(options.tune_budget_ms), "finite and not negative (0 = default)");
   }

@@ -108,6 +108,8 @@ const Row rows[] = {
     {{"SLUICE_DECISION_TABLE", "", "file of tuned decisions, for policy pinned"},
      take_text<&Environment::decision_table>},
     {{"SLUICE_POLICY", "first_use", "first_use, immediate, background, pinned or off"}, take_policy},
+    {{"SLUICE_RECORD", "", "file that each new call is appended to, a suite for `sluice tune`; unset: none"},
+     take_text<&Environment::record>},
     {{"SLUICE_NVRTC", "", "path of libnvrtc; unset: the documented places"}, take_text<&Environment::nvrtc>},
     {{"SLUICE_LIBCUDA", "", "path of libcuda (tests); unset: libcuda.so.1"}, take_text<&Environment::libcuda>},
     {{"SLUICE_HOST_CXX", "", "compiler of the host device; unset: the first of c++, g++, clang++ on PATH"},

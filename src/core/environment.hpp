@@ -19,6 +19,7 @@ struct Environment {
   std::string routing_table;    ///< SLUICE_ROUTING_TABLE: file or folder of user tables, before the shipped ones
   std::string decision_table;   ///< SLUICE_DECISION_TABLE: tuned decisions (file) for policy pinned
   std::string policy;           ///< SLUICE_POLICY
+  std::string record;           ///< SLUICE_RECORD: file that each new call is appended to
   std::string nvrtc;            ///< SLUICE_NVRTC: path of libnvrtc
   std::string libcuda;          ///< SLUICE_LIBCUDA: path of libcuda (tests)
   std::string host_cxx;         ///< SLUICE_HOST_CXX: compiler of the host device

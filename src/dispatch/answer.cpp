@@ -126,6 +126,7 @@ Result<Answer> Dispatcher::Impl::answer(const ConvProblem& problem, Regular regu
     return Error{Code::environment, "this process was forked from the one that made the context: make a new context"};
   }
   SL_TRY(validate(problem));
+  if (caller.has_stream) recorder.note(problem);  // a call, whatever becomes of it; explaining is none
   const Triage triage = triage_of(problem, regular);
   if (triage.outcome == Triage::Outcome::keep) {
     return kept(problem, regular, triage.record, triage.record.reason, true);

@@ -59,6 +59,7 @@ Dispatcher::Impl::Impl(std::shared_ptr<Device> device_in, std::shared_ptr<Binary
       owner(getpid()),
       winners(plans.capacity()),
       kernels(*device, *binaries),
+      recorder(environment.record, log),
       decider({*device, *binaries, store.get(), table.get(), options, counters, log, chooses_freely(environment)}),
       background(
           {[this](const Digest& key) {

@@ -13,6 +13,7 @@
 #include "dispatch/dispatcher.hpp"
 #include "dispatch/kernel_pool.hpp"
 #include "dispatch/plan_key.hpp"
+#include "dispatch/recorder.hpp"
 #include "dispatch/triage.hpp"
 #include "dispatch/winners.hpp"
 
@@ -85,6 +86,7 @@ struct Dispatcher::Impl {
   Winners winners;
   Failures failures;
   KernelPool kernels;
+  Recorder recorder;
   Decider decider;
   Background background;  // last: its thread uses everything above
 };

@@ -42,6 +42,7 @@ TEST(Environment, EveryRowIsRead) {
       {"SLUICE_ROUTING_TABLE", "/r"},
       {"SLUICE_DECISION_TABLE", "/d"},
       {"SLUICE_POLICY", "background"},
+      {"SLUICE_RECORD", "/rec"},
       {"SLUICE_NVRTC", "/n"},
       {"SLUICE_LIBCUDA", "/l"},
       {"SLUICE_HOST_CXX", "/cxx"},
