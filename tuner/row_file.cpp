@@ -1,8 +1,15 @@
 #include "tuner/row_file.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
 #include <fstream>
 #include <system_error>
 #include <utility>
+
+#include "store/posix_io.hpp"
 
 namespace sl::tool {
 namespace {
@@ -76,17 +83,19 @@ Status RowFile::finish() {
 }
 
 Status write_whole(const std::filesystem::path& path, const std::string& text) {
-  const std::filesystem::path next = path.string() + ".next";
-  {
-    std::ofstream file(next, std::ios::trunc);
-    file << text;
-    file.flush();
-    if (!file) return Error{Code::environment, next.string() + ": cannot be written"};
-  }
-  std::error_code failed;
-  std::filesystem::rename(next, path, failed);
-  if (failed) return Error{Code::environment, path.string() + ": " + failed.message()};
-  return {};
+  const std::string next = path.string() + ".next";
+  const auto cannot = [](const std::string& file, int error) {
+    return Error{Code::environment, file + ": cannot be written: " + error_text(error)};
+  };
+  Fd file(::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file.ok()) return cannot(next, errno);
+  int error = write_fully(file.get(), text);
+  if (error == 0) error = sync_fd(file.get());
+  if (const int closed = file.close(); error == 0) error = closed;
+  if (error == 0 && std::rename(next.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) return {};
+  ::unlink(next.c_str());
+  return cannot(path.string(), error);
 }
 
 Status write_rows(const std::filesystem::path& path, const RowFile::Json& header, const std::string& list,
