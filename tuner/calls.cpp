@@ -6,7 +6,6 @@
 #include <set>
 
 #include "tuner/print.hpp"
-#include "tuner/suite.hpp"
 
 namespace sl::tool {
 namespace {
@@ -24,17 +23,23 @@ Result<std::vector<T>> each(const char* flag, const std::vector<std::string>& te
 
 }  // namespace
 
-Result<std::vector<ConvProblem>> calls_of(const Options& o) {
+Result<SuiteDefaults> defaults_of(const Options& o) {
   SuiteDefaults defaults;
   defaults.batches_win = !o.batches.empty();
   if (defaults.batches_win) defaults.batches = o.batches;
   defaults.dtypes_win = !o.dtypes.empty();
+  defaults.layouts_win = !o.tags.empty();
   const std::vector<std::string> dtypes = defaults.dtypes_win ? o.dtypes : std::vector<std::string>{"f16"};
   const std::vector<std::string> tags = o.tags.empty() ? std::vector<std::string>{"nchw", "nhwc"} : o.tags;
   SL_ASSIGN(defaults.dtypes, each<DType>(
                                  "--dt", dtypes, [](const auto& t) { return parse_dtype(t); }, "f32, f16 or bf16"));
   SL_ASSIGN(defaults.layouts, each<Layout>(
                                   "--tag", tags, [](const auto& t) { return parse_layout(t); }, "nchw or nhwc"));
+  return defaults;
+}
+
+Result<std::vector<ConvProblem>> calls_of(const Options& o) {
+  SL_ASSIGN(const SuiteDefaults defaults, defaults_of(o));
   std::vector<ConvProblem> all;
   for (const std::string& path : o.suites) {
     SL_ASSIGN(const auto problems, load_suite(path, defaults));

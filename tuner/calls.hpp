@@ -9,11 +9,15 @@
 #include "core/conv_problem.hpp"
 #include "core/result.hpp"
 #include "tuner/options.hpp"
+#include "tuner/suite.hpp"
 
 namespace sl::tool {
 
 /// The calls of the options' suites in every combination asked for; --sample draws from them, --shard takes its part.
 Result<std::vector<ConvProblem>> calls_of(const Options&);
+
+/// What --batch, --dt and --tag say, and what is made where they say nothing.
+Result<SuiteDefaults> defaults_of(const Options&);
 
 /// Part `index` (from 1) of `count`: every count-th call.
 struct Shard {

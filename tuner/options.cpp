@@ -83,23 +83,32 @@ void add_device(CLI::App& app, Options& o, const char* help) {
       ->group("Files");
 }
 
-/// Which calls: what `bench` and `tune` share.
-void add_suites(CLI::App& app, Options& o) {
-  app.add_option("--suite", o.suites, "Suites of calls: JSON, as configs/suites/ has them")
-      ->type_name("FILE")
-      ->required()
-      ->check(CLI::ExistingFile)
-      ->group("Calls");
-  app.add_option("--batch", o.batches, "Batch sizes (default: as the suite says, else 1)")
+/// Which combinations a suite's calls are made in.
+void add_combinations(CLI::App& app, Options& o, const std::string& default_says) {
+  app.add_option("--batch", o.batches, "Batch sizes (" + default_says + ", else 1)")
       ->type_name("N,...")
       ->delimiter(',')
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
       ->group("Calls");
-  app.add_option("--dt", o.dtypes, "Data types (default: as the suite says, else f16)")
+  app.add_option("--dt", o.dtypes, "Data types (" + default_says + ", else f16)")
       ->type_name("T,...")
       ->delimiter(',')
       ->group("Calls");
-  app.add_option("--tag", o.tags, "Layouts (default nchw,nhwc)")->type_name("L,...")->delimiter(',')->group("Calls");
+  app.add_option("--tag", o.tags, "Layouts (" + default_says + ", else nchw,nhwc)")
+      ->type_name("L,...")
+      ->delimiter(',')
+      ->group("Calls");
+}
+
+/// Which calls: what `bench` and `tune` share.
+void add_suites(CLI::App& app, Options& o) {
+  app.add_option("--suite", o.suites,
+                 "Suites of calls: JSON, as configs/suites/ has them, or lines")
+      ->type_name("FILE")
+      ->required()
+      ->check(CLI::ExistingFile)
+      ->group("Calls");
+  add_combinations(app, o, "default: as the suite says");
   app.add_option("--sample", o.sample, "So many calls, drawn by --seed; 0 = all (default 0)")
       ->type_name("N")
       ->check(CLI::Range(0, 1 << 30))

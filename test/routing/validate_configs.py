@@ -52,22 +52,26 @@ def main():
         for problem in problems(check, load(path)):
             failures.append(f"{path.relative_to(root) if path.is_relative_to(root) else path}: {problem}")
 
-    device, routing, decisions = (validator(root, n) for n in ("device", "routing", "decisions"))
+    device, routing, decisions, suite = (validator(root, n) for n in ("device", "routing", "decisions", "suite"))
     devices = sorted((root / "configs" / "devices").glob("*.json"))
     tables = sorted((root / "configs" / "routing").glob("*.json"))
-    assert devices and tables, "nothing to validate"
+    suites = sorted((root / "configs" / "suites").glob("*.json"))
+    assert devices and tables and suites, "nothing to validate"
     for path in devices:
         expect_valid(device, path)
         if not load(path).get("source"):
             failures.append(f"{path.name}: a shipped description says where its figures come from")
     for path in tables:
         expect_valid(routing, path)
+    for path in suites:
+        expect_valid(suite, path)
     for path in map(pathlib.Path, sys.argv[2:]):
         expect_valid(decisions, path)
 
     # The schemas refuse what the library refuses.
     good_device = load(root / "configs" / "devices" / "h200.json")
     good_table = load(root / "configs" / "routing" / "default.json")
+    call = load(root / "configs" / "suites" / "networks.json")[0]
     for_device = {**good_table, "device": {"name": "NVIDIA H200", "capability": 90}}
     bad = [
         (device, without(good_device, "sm_count")),
@@ -88,6 +92,15 @@ def main():
         (routing, with_rule(good_table, when={"dtype": ["fp16"]})),
         (decisions, {"schema": 1, "device": good_device}),
         (decisions, {"schema": 1, "device": good_device, "decisions": [{}]}),
+        (suite, {"calls": []}),
+        (suite, [7]),
+        (suite, [without(call, "c")]),
+        (suite, [{**call, "stride": [1]}]),
+        (suite, [{**call, "pad": [-1, 0]}]),
+        (suite, [{**call, "N": []}]),
+        (suite, [{**call, "dt": ["f8"]}]),
+        (suite, [{**call, "tag": "nwhc"}]),
+        (suite, [{**call, "count": 0}]),
     ]
     for number, (check, document) in enumerate(bad):
         if not problems(check, document):
@@ -97,7 +110,7 @@ def main():
 
     for failure in failures:
         print(failure)
-    print(f"{len(devices)} devices, {len(tables)} routing tables, {len(bad)} bad documents: {len(failures)} failures")
+    print(f"{len(devices)} devices, {len(tables)} routing tables, {len(suites)} suites, {len(bad)} bad documents: {len(failures)} failures")
     return 1 if failures else 0
 
 

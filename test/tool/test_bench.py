@@ -81,7 +81,9 @@ class Bench(ProgramTest):
 
     def test_a_suite_of_lines(self):
         self.suite.write_text(f"# benchdnn\n--mode=P\n  {DEPTHWISE} dt=f16 tag=nhwc  # the first\n\n{GROUPED}\n")
-        self.assertEqual(self.bench("--json").record["timed"], 2)
+        self.assertEqual(self.bench("--json").record["timed"], 3, "a layout that is left open is both")
+        tally = self.bench("--json", "--tag", "nhwc").record
+        self.assertEqual((tally["timed"], tally["already_there"]), (0, 2), "what is asked for wins over the line")
         self.suite.write_text(f"{DEPTHWISE}\nnonsense\n")
         self.assertIn("line 2", self.bench(code=USAGE).err)
 

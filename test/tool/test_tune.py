@@ -68,7 +68,7 @@ class Tune(Tables):
         self.assertEqual(key(self.table(other)), key(self.table()))
 
     def test_what_no_schedule_can_run_is_counted_not_hidden(self):
-        self.suite.write_text(json.dumps([CALLS[0], "g1mb1ic1ih1iw600000000oc1oh1ow600000000kh1kw1 dt=f16"]))
+        self.suite.write_text(json.dumps([CALLS[0], "g1mb1ic1ih1iw600000000oc1oh1ow600000000kh1kw1 dt=f16 tag=nchw"]))
         tally = self.tune("--json").record
         self.assertEqual((tally["tuned"], tally["cannot"], tally["failed"]), (1, 1, 0))
 
