@@ -16,6 +16,8 @@ int lint_command(const Options&);
 int derive_command(const Options&);
 /// Becomes the report's script; returns where it cannot.
 int report_command(const Options&);
+/// Becomes the program sluice-rewrite where a file is an ONNX model.
+int suite_command(const Options&, char** argv);
 /// Becomes the program sluice-rewrite, with the same arguments; returns where it cannot.
 int rewrite_command(char** argv);
 int cache_command(const Options&);

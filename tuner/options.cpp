@@ -26,6 +26,7 @@ Examples:
   sluice bench --suite configs/suites/peers.json --out kernels.json
   sluice tune --suite configs/suites/networks.json --out table.json --shard 1/4
   sluice compile --suite configs/suites/networks.json --device h200
+  sluice suite model.onnx --batch 1,8 --dt f16 --tag nhwc --out suite.json
   sluice merge part1.json part2.json --out table.json
   sluice derive bench/results/nvidia-h200/*.jsonl --out routing.json
   sluice report bench/results/nvidia-h200/*.json* --out report.html
@@ -103,7 +104,7 @@ void add_combinations(CLI::App& app, Options& o, const std::string& default_says
 /// Which calls: what `bench` and `tune` share.
 void add_suites(CLI::App& app, Options& o) {
   app.add_option("--suite", o.suites,
-                 "Suites of calls: JSON, as configs/suites/ has them, or lines")
+                 "Suites of calls: JSON, as configs/suites/ has them, or lines (`sluice suite --help`)")
       ->type_name("FILE")
       ->required()
       ->check(CLI::ExistingFile)
@@ -192,6 +193,36 @@ void add_lint(CLI::App& app, Options& o) {
   app.add_flag("--compile", o.compile, "Compile every winner of a decision table for the table's device");
 }
 
+constexpr const char* suite_footer = R"(
+A suite is a list of calls, for `sluice tune`, `bench` and `compile` (--suite). FILE may be
+  *.onnx   a model: its Conv nodes, with bias and the activation behind them. It says nothing of the layout (nchw is
+           taken) and often names f32 where f16 is run: --tag nhwc --dt f16. A model whose batch is not fixed needs --batch
+  lines    a recording (SLUICE_RECORD=FILE), or a batch file of benchdnn's conv driver: --dt, --stag, --dtag, --mb, --dir,
+           --batch and --reset hold for the descriptors that follow
+  JSON     a suite that is there already
+Calls that occur several times are one entry with a count; networks keep their names (a model's is its file's). What Sluice
+is not for is left out and counted by reason: no convolution, 3-D, int8, and ungrouped convolutions of more than 8 channels.
+
+  sluice suite resnext50.onnx mobilenet.onnx --batch 1,8,32 --dt f16 --tag nhwc --out networks.json
+  sluice suite calls.txt --out calls.json                    what a program was recorded to call
+  sluice suite a.json b.json --tag nchw,nhwc --out all.json  joined, in both layouts
+  sluice suite --grid 400 --out configs/suites/grid.json     calls spread over everything that routing asks about
+
+A grid is for finding thresholds: kernels, groups, strides, dilations, planes, channels, padding, batches, types and layouts,
+every pair of values together in one call at least, no call above 512 MiB. --batch, --dt and --tag narrow it.)";
+
+void add_suite(CLI::App& app, Options& o) {
+  app.footer(suite_footer);
+  app.add_option("FILE", o.inputs, "ONNX models, recordings, benchdnn's files, suites")->check(CLI::ExistingFile);
+  app.add_option("--out", o.out, "The suite, JSON; it appears complete or not at all")->type_name("FILE")->required();
+  add_combinations(app, o, "default: as the files say");
+  app.add_flag("--dense", o.dense, "Keep ungrouped convolutions of more than 8 channels");
+  app.add_option("--grid", o.grid, "Draw so many calls instead of reading any")
+      ->type_name("N")
+      ->check(CLI::Range(1, 10000));
+  app.add_option("--seed", o.seed, "Seed of the grid (default 1)")->type_name("N");
+}
+
 void add_rewrite(CLI::App& app, Options& o) {
   app.add_option("MODEL", o.model, "An ONNX model; it is never modified")->required();
   app.add_option("-o,--out", o.out, "Where the rewritten model goes; it appears complete or not at all")
@@ -257,6 +288,7 @@ void build(CLI::App& app, Options& o) {
   add_merge(*leaf(app, o, Command::merge, "merge", "Join decision tables, those of a fleet's shards say"), o);
   add_derive(*leaf(app, o, Command::derive, "derive", "Turn measured rows into a routing table"), o);
   add_report(*leaf(app, o, Command::report, "report", "Draw results: one HTML page, and pictures"), o);
+  add_suite(*leaf(app, o, Command::suite, "suite", "Make a suite of calls: from models, recordings, other suites"), o);
   add_lint(*leaf(app, o, Command::lint, "lint", "What is wrong with routing and decision tables"), o);
 
   add_rewrite(*leaf(app, o, Command::rewrite, "rewrite", "Replace convolutions of an ONNX model, all or nothing"), o);

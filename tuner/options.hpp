@@ -26,6 +26,7 @@ enum class Command {
   lint,
   derive,
   report,
+  suite,
   rewrite,
   cache_ls,
   cache_verify,
@@ -58,7 +59,7 @@ struct Options {
   std::int64_t check = -1;  ///< outputs checked: 0 = all, -1 = as many as take about a second
   bool integer_data = false;
 
-  // bench, tune, merge, lint, derive, report
+  // bench, tune, merge, lint, derive, report, suite
   std::vector<std::string> inputs, suites, dtypes, tags;
   std::vector<std::int64_t> batches;
   std::string out, commit, shard;
@@ -69,6 +70,10 @@ struct Options {
   int min_cases = 2;
   int jobs = 1;  ///< processes, one a GPU; 0 = as many as there are GPUs
   bool only_missing = false, compile = false;
+
+  // suite
+  std::size_t grid = 0;  ///< calls of a drawn suite; 0 = none asked for
+  bool dense = false;
 
   // rewrite
   std::string model;

@@ -59,6 +59,13 @@ bool numeric(const std::string& cell) {
 
 }  // namespace
 
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (c != '\n' && (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)) c = '?';
+  }
+  return text;
+}
+
 std::string styled(Style style, std::string_view text) {
   const char* code = nullptr;
   switch (style) {

@@ -20,6 +20,9 @@ void complain(std::string_view message);
 /// "sluice: warning: <message>" on stderr.
 void warn(std::string_view message);
 
+/// `text` without control characters but newlines: what stands in files is anyone's, and a terminal obeys them.
+std::string printable(std::string text);
+
 /// Prints the error and returns its exit code.
 int fail(const Error&);
 

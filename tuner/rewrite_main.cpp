@@ -11,6 +11,8 @@
 #include "tuner/options.hpp"
 #include "tuner/print.hpp"
 #include "tuner/session.hpp"
+#include "tuner/suite_make.hpp"
+#include "tuner/suite_onnx.hpp"
 
 namespace sl::tool {
 namespace {
@@ -70,14 +72,6 @@ Status check_external(const graph::OnnxModel& model, const Options& options) {
   if (fs::equivalent(folder(options.model), folder(options.out), ignored)) return {};
   return Error{Code::invalid, options.model + ": its weights are in files beside it; -o must be in the same folder, " +
                                   folder(options.model).string()};
-}
-
-/// A model's names are anyone's, and a terminal obeys control characters.
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (c != '\n' && (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)) c = '?';
-  }
-  return text;
 }
 
 std::string why(const graph::NodeReport& node) {
@@ -145,11 +139,13 @@ int main(int argc, char** argv) {
   try {
     const Parsed parsed = parse_command_line(argc, argv);
     if (parsed.exit) return *parsed.exit;
-    if (parsed.options.command != Command::rewrite) {
-      complain("this program is `sluice rewrite`");
+    const bool suite = parsed.options.command == Command::suite;
+    if (!suite && parsed.options.command != Command::rewrite) {
+      complain("this program is `sluice rewrite`, and `sluice suite` of ONNX models");
       return exit_usage;
     }
-    const auto code = rewrite(parsed.options);
+    const sl::Result<int> code = suite ? make_suite(parsed.options, read_onnx_suite) : rewrite(parsed.options);
+    progress("");
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       complain("cannot write to stdout");
       return exit_environment;

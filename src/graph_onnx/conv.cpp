@@ -171,6 +171,7 @@ Result<OnnxConv> read_conv(const OnnxEditor& editor, Node node) {
   if (const std::string unknown = attributes.unknown(); !unknown.empty())
     return not_ours("attribute \"" + unknown + "\" is not one of Conv's that are known here");
   if (x.dims[0] < 0) {
+    conv.open_batch = true;
     return not_ours("x is " + x.text() +
                     ": the batch is not fixed, and routing's answer depends on it; plan for one "
                     "(--batch N)");

@@ -13,8 +13,9 @@ namespace sl::graph {
 /// that is not known or not served); a model that is wrong is the Result's error.
 struct OnnxConv {
   ConvProblem problem;
-  std::string reason;     ///< empty where `problem` holds
-  std::string signature;  ///< op, shapes and types as the model has them
+  std::string reason;       ///< empty where `problem` holds
+  std::string signature;    ///< op, shapes and types as the model has them
+  bool open_batch = false;  ///< the reason is that the batch is not fixed
 };
 Result<OnnxConv> read_conv(const OnnxEditor&, Node);
 

@@ -14,6 +14,7 @@
 
 #include "graph/guard.hpp"
 #include "graph_onnx/check.hpp"
+#include "graph_onnx/model_impl.hpp"
 #include "graph_onnx/planner.hpp"
 #include "store/posix_io.hpp"
 
@@ -32,11 +33,6 @@ Error cannot(const char* what, const std::string& path, int error) {
 }
 
 }  // namespace
-
-struct OnnxModel::Impl {
-  std::string origin;
-  onnx::ModelProto proto;
-};
 
 OnnxModel::OnnxModel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 OnnxModel::~OnnxModel() = default;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "graph/conv_decider.hpp"
 #include "graph/pass.hpp"
@@ -22,6 +23,15 @@ struct OnnxOptions {
   const Log* log = nullptr;
 };
 
+/// A node of a model as a call. `reason` says why it is none that Sluice serves, in words that all such nodes share;
+/// empty where `problem` holds: with the activation behind it where the epilogue can hold that.
+struct OnnxCall {
+  std::string node;  ///< its name
+  ConvProblem problem;
+  std::string reason;
+  bool open_batch = false;  ///< the reason is that the batch is not fixed
+};
+
 class OnnxModel {
  public:
   /// Code::environment where the file cannot be read; Code::invalid, naming file and place, where it is no model or a
@@ -35,6 +45,10 @@ class OnnxModel {
   /// Replaces Conv nodes by ai.sluice::Conv2d, all or nothing. An error that keeps the model from being looked at
   /// (names that nothing defines, contradictory shapes) is the outcome's, like any other.
   Outcome replace(const OnnxOptions&);
+
+  /// Every node, in order, those of nested graphs included. `batch`: what a first dimension that is not fixed is taken
+  /// for. Errors name the model and the node.
+  Result<std::vector<OnnxCall>> calls(std::optional<std::int64_t> batch);
 
   std::string bytes() const;
   /// Whether weights are in files beside the model: it can be saved into the same folder only.
