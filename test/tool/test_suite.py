@@ -9,6 +9,7 @@ import unittest
 import onnx_file
 from program import DENSE, DEPTHWISE, ENVIRONMENT, GROUPED, PROGRAM, USAGE, ProgramTest
 
+GRID = pathlib.Path(__file__).parents[2] / "configs" / "suites" / "grid.json"
 ONNX = (pathlib.Path(PROGRAM).parent / "sluice-rewrite").exists()
 OBJECT = {"c": 8, "h": 7, "w": 9, "k": 8, "groups": 8, "kh": 3, "kw": 3, "stride": [1, 1], "pad": [1, 1], "dil": [1, 1]}
 
@@ -230,6 +231,33 @@ class Broken(SuiteTest):
         self.assert_one_complaint(self.sluice("suite", path, "--out", str(self.folder), code=ENVIRONMENT), str(self.folder))
         self.assertFalse(pathlib.Path(f"{self.folder}.next").exists(), "what cannot be put in place is taken away")
         self.assert_one_complaint(self.sluice("suite", "--grid", "9", "--out", "/nowhere/g.json", code=ENVIRONMENT), "/nowhere/g.json")
+
+
+class DrawnGrid(SuiteTest):
+    def test_the_shipped_file_is_what_the_generator_makes(self):
+        record = self.suite("--grid", "400").record
+        self.assertEqual(self.out.read_text(), GRID.read_text(), "sluice suite --grid 400 --out configs/suites/grid.json")
+        self.assertEqual((record["calls"], record["pairs"]), (400, record["pairs_covered"]), "every pair is in a call")
+
+    def test_calls_are_small_and_different(self):
+        size = {"f32": 4, "f16": 2, "bf16": 2}
+        calls = json.loads(GRID.read_text())
+        self.assertEqual(len({json.dumps(call) for call in calls}), 400)
+        for call in calls:
+            window = [(k - 1) * d + 1 for k, d in zip((call["kh"], call["kw"]), call["dil"])]
+            p, q = ((a + 2 * b - c) // d + 1 for a, b, c, d in zip((call["h"], call["w"]), call["pad"], window, call["stride"]))
+            weights = call["k"] * call["c"] // call["groups"] * call["kh"] * call["kw"]
+            elements = call["N"][0] * (call["c"] * call["h"] * call["w"] + call["k"] * p * q) + weights
+            self.assertLessEqual(elements * size[call["dt"][0]], 512 << 20, call)
+
+    def test_values_can_be_narrowed_and_seeds_differ(self):
+        self.suite("--grid", "30", "--batch", "2", "--dt", "bf16", "--tag", "nhwc")
+        calls = json.loads(self.out.read_text())
+        self.assertEqual({(c["N"][0], c["dt"][0], c["tag"][0]) for c in calls}, {(2, "bf16", "nhwc")})
+        first = self.out.read_text()
+        self.suite("--grid", "30", "--batch", "2", "--dt", "bf16", "--tag", "nhwc", "--seed", "2")
+        self.assertNotEqual(self.out.read_text(), first)
+        self.refuse("512 MiB")("--grid", "30", "--batch", str(1 << 30))
 
 
 @unittest.skipUnless(ONNX, "built without the ONNX component")
