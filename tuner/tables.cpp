@@ -6,26 +6,12 @@
 #include <utility>
 
 #include "routing/decision_store.hpp"
+#include "tuner/agreement.hpp"
 
 namespace sl::tool {
 namespace {
 
 using Json = RowFile::Json;
-
-/// What must agree over all rows: the first value seen, and where.
-class Agreement {
- public:
-  Status check(const std::string& what, const std::string& value, const std::string& file) {
-    const auto [at, fresh] = first_.try_emplace(what, value, file);
-    const auto& [known, origin] = at->second;
-    if (fresh || known == value) return {};
-    return Error{Code::invalid,
-                 file + ": " + what + " is " + value + ", but " + origin + " has " + known + ": not of one tuning"};
-  }
-
- private:
-  std::map<std::string, std::pair<std::string, std::string>> first_;
-};
 
 Result<Json> read_table(const std::string& path) {
   std::ifstream file(path);

@@ -1,6 +1,7 @@
 #include "core/json_reader.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -225,6 +226,20 @@ int JsonFields::count(std::string_view key, std::optional<int> fallback) {
   std::optional<std::int64_t> wide;
   if (fallback) wide = *fallback;
   return static_cast<int>(integer(key, 0, std::numeric_limits<int>::max(), wide));
+}
+
+Digest JsonFields::digest(std::string_view key, std::optional<Digest> fallback) {
+  return get<Digest>(key, fallback, [](const JsonView& v) -> Result<Digest> {
+    Digest digest;
+    if (v.json().is_string()) {
+      const auto text = v.json().get<std::string>();
+      const char *start = text.data(), *middle = start + 16, *end = start + text.size();
+      if (text.size() == 32 && std::from_chars(start, middle, digest.high, 16).ptr == middle &&
+          std::from_chars(middle, end, digest.low, 16).ptr == end)
+        return digest;
+    }
+    return v.wrong("32 hex digits would be right");
+  });
 }
 
 std::vector<std::string> JsonFields::texts(std::string_view key,

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/digest.hpp"
 #include "core/result.hpp"
 
 namespace sl {
@@ -65,7 +66,8 @@ class JsonFields {
                        std::optional<std::int64_t> fallback = {});
   int count(std::string_view key, std::optional<int> fallback = {});  ///< an int that is not negative
   std::vector<std::string> texts(std::string_view key, const std::optional<std::vector<std::string>>& fallback = {});
-  std::optional<JsonView> value(std::string_view key, bool required);  ///< for nested values
+  Digest digest(std::string_view key, std::optional<Digest> fallback = {});  ///< 32 hex digits
+  std::optional<JsonView> value(std::string_view key, bool required);        ///< for nested values
 
   bool has(std::string_view key) const;
   void fail(Error);  ///< keeps the first

@@ -11,6 +11,7 @@
 
 #include "core/json_reader.hpp"
 #include "routing/features.hpp"
+#include "routing/left_out.hpp"
 #include "routing/routing.hpp"
 
 namespace sl {
@@ -232,14 +233,6 @@ std::vector<DerivedRule> Deriver::rules(const std::vector<Box>& boxes) const {
   return rules;
 }
 
-/// All batches, types and layouts of one shape are one thing to leave out: nearly the same call must not be known.
-std::string shape_of(const ConvProblem& v) {
-  std::string text;
-  for (const std::int64_t field : {v.c, v.k, v.groups, v.h, v.w, v.r, v.s, v.stride_h, v.stride_w, v.dil_h, v.dil_w})
-    text += std::to_string(field) + ",";
-  return text;
-}
-
 Regret judge(const RoutingTable& table, const DeviceInfo& device, std::span<const MeasuredCall> calls, double noise) {
   Regret regret;
   double over = 0, kept_over = 0, worst = 0;
@@ -325,18 +318,14 @@ Regret regret_of(std::span<const DerivedRule> rules, std::span<const MeasuredCal
 }
 
 Regret cross_validate(std::span<const MeasuredCall> calls, const DeriveOptions& options, double noise) {
-  constexpr std::size_t folds = 5;
-  std::map<std::string, std::size_t> fold_of;  // shapes in sorted order, dealt out in turn
-  for (const MeasuredCall& call : calls) fold_of.emplace(shape_of(call.problem), 0);
-  std::size_t turn = 0;
-  for (auto& [shape, fold] : fold_of) fold = turn++ % folds;
+  std::vector<ConvProblem> problems;
+  for (const MeasuredCall& call : calls) problems.push_back(call.problem);
+  const std::vector<std::size_t> fold_of = folds_by_shape(problems);
   Regret all;
   double over = 0, kept_over = 0;
-  for (std::size_t fold = 0; fold < folds; ++fold) {
+  for (std::size_t fold = 0; fold < shape_folds; ++fold) {
     std::vector<MeasuredCall> known, left_out;
-    for (const MeasuredCall& call : calls) {
-      (fold_of[shape_of(call.problem)] == fold ? left_out : known).push_back(call);
-    }
+    for (std::size_t i = 0; i < calls.size(); ++i) (fold_of[i] == fold ? left_out : known).push_back(calls[i]);
     if (left_out.empty() || known.empty()) continue;
     const Regret one = judge(derive_rules(known, options), known, left_out, noise);
     all.calls += one.calls;
