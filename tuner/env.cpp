@@ -62,10 +62,26 @@ Json table_json(const std::string& device_name, const DeviceInfo& device, const 
   return out;
 }
 
+Json heuristic_json(const std::string& device_name, const DeviceInfo& device, const Environment& environment) {
+  Json out = {{"device", device_name}, {"heuristic", nullptr}, {"searched", Json::array()}, {"problem", nullptr}};
+  const auto choice = find_heuristic(device, environment.heuristic);
+  if (!choice.ok()) {
+    out["problem"] = choice.error().message;
+    return out;
+  }
+  if (choice->heuristic != nullptr) out["heuristic"] = choice->heuristic->origin();
+  out["searched"] = choice->searched;
+  return out;
+}
+
 // GPUs with their driver, then the host device; and the tables that serve them.
 void add_devices(Json& report, const Environment& environment, const Log& log) {
   Json cuda = {{"devices", Json::array()}, {"driver", nullptr}, {"problem", nullptr}};
-  Json tables = Json::array();
+  Json tables = Json::array(), heuristics = Json::array();
+  const auto add = [&](const std::string& name, const DeviceInfo& info) {
+    tables.push_back(table_json(name, info, environment, log));
+    heuristics.push_back(heuristic_json(name, info, environment));
+  };
   const auto count = cuda_device_count(environment);
   if (!count.ok()) cuda["problem"] = count.error().message;
   for (int i = 0; count.ok() && i < count.value(); ++i) {
@@ -77,11 +93,12 @@ void add_devices(Json& report, const Environment& environment, const Log& log) {
     }
     cuda["driver"] = device.value()->driver();
     cuda["devices"].push_back(device.value()->info().name);
-    tables.push_back(table_json(device_name, device.value()->info(), environment, log));
+    add(device_name, device.value()->info());
   }
-  tables.push_back(table_json("host", open_host_device()->info(), environment, log));
+  add("host", open_host_device()->info());
   report["cuda"] = std::move(cuda);
   report["routing_tables"] = std::move(tables);
+  report["heuristics"] = std::move(heuristics);
 }
 
 Json variables_json() {
@@ -158,6 +175,11 @@ std::string text_of(const Json& r) {
                               (t["table"].is_null() ? or_dash(t["problem"])
                                                     : or_dash(t["table"]) + ", " + t["rules"].dump() + " rules"));
     for (const auto& place : t["searched"]) out += field("", styled(Style::faint, or_dash(place)));
+  }
+  for (const auto& h : r["heuristics"]) {
+    const Json& found = h["heuristic"].is_null() ? h["problem"] : h["heuristic"];
+    out += field("heuristic", or_dash(h["device"]) + ": " + (found.is_null() ? "none" : or_dash(found)));
+    for (const auto& place : h["searched"]) out += field("", styled(Style::faint, or_dash(place)));
   }
   for (const auto& v : r["variables"]) {
     if (!v["value"].is_null()) out += field("set", or_dash(v["name"]) + "=" + or_dash(v["value"]));

@@ -1,7 +1,9 @@
 // `sluice explain`: the decision record of one call; nothing is compiled, timed or run.
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
+#include "dispatch/decide.hpp"
 #include "tuner/commands.hpp"
 #include "tuner/exit_code.hpp"
 #include "tuner/print.hpp"
@@ -10,27 +12,36 @@
 namespace sl::tool {
 namespace {
 
-// The choice without timings: the first schedule that the route prefers and that can run, in its first configuration.
-void choose(Decision& d, const CandidateSet& set, const std::vector<std::string>& preferred) {
-  const Candidate* best = set.candidates.empty() ? nullptr : &set.candidates.front();
+// The candidates of the schedules that the route prefers, in its order; all where it names none that can run.
+CandidateSet preferred_of(const CandidateSet& set, const std::vector<std::string>& preferred) {
+  CandidateSet some;
   for (const auto& schedule : preferred) {
-    const auto found = std::find_if(set.candidates.begin(), set.candidates.end(),
-                                    [&](const Candidate& c) { return c.schedule->name == schedule; });
-    if (found == set.candidates.end()) continue;
-    best = &*found;
-    break;
+    std::copy_if(set.candidates.begin(), set.candidates.end(), std::back_inserter(some.candidates),
+                 [&](const Candidate& c) { return c.schedule->name == schedule; });
   }
-  if (best == nullptr) return;
-  d.schedule = std::string(best->schedule->name);
-  d.config = best->config.to_string();
+  return some.candidates.empty() ? set : some;
+}
+
+// The choice without timings: what policy immediate would take.
+void choose(Decision& d, const ConvProblem& problem, const DeviceInfo& device, const CandidateSet& set,
+            const Heuristic* heuristic) {
+  if (set.candidates.empty()) return;
+  const Ranking ranked = ranking(heuristic, problem, device, set, set);
+  const Candidate& best = set.candidates[ranked.order.front()];
+  d.schedule = std::string(best.schedule->name);
+  d.config = best.config.to_string();
   d.origin = Origin::heuristic;
-  d.schedule_digest = best->schedule->digest();
+  d.schedule_digest = best.schedule->digest();
+  d.candidates = untimed_rows(set);
+  for (std::size_t i = 0; i < set.candidates.size(); ++i) d.candidates[i].predicted = ranked.predicted[i];
+  if (heuristic != nullptr) d.heuristic = heuristic->origin();
 }
 
 // A device that is not here: preflight, routing and candidates are functions of its description alone.
 Result<Decision> decide(const ConvProblem& problem, const DeviceInfo& device, Regular regular, bool force,
                         const Environment& environment, const Log& log) {
   SL_ASSIGN(const auto tables, find_routing_table(device, environment.routing_table, log));
+  SL_ASSIGN(const auto heuristics, find_heuristic(device, environment.heuristic));
   const auto only = forced(environment);
   const auto pre = preflight(problem, device, regular, only, environment.disabled_schedules);
   const auto route = tables.table->decide(problem, device);
@@ -50,7 +61,9 @@ Result<Decision> decide(const ConvProblem& problem, const DeviceInfo& device, Re
   } else {
     d.route = route.take || force || pre.verdict == Verdict::required ? "take" : "keep";
   }
-  if (d.route == "take") choose(d, pre.set, route.schedules);
+  if (d.route == "take") {
+    choose(d, problem, device, preferred_of(pre.set, route.schedules), heuristics.heuristic.get());
+  }
   complete(d, pre);
   return d;
 }

@@ -35,7 +35,8 @@ Json candidates(const Decision& decision) {
                     {"registers", c.registers},
                     {"spill_bytes", c.spill_bytes},
                     {"smem", c.smem},
-                    {"error_over_bound", finite(c.error_over_bound)}});
+                    {"error_over_bound", finite(c.error_over_bound)},
+                    {"predicted", c.predicted > 0 ? Json(c.predicted) : Json(nullptr)}});
   }
   return list;
 }
@@ -72,6 +73,7 @@ std::string record_json(const Record& r) {
       {"schedule", text_or_null(d.schedule)},
       {"config", text_or_null(d.config)},
       {"origin", name(d.origin)},
+      {"heuristic", text_or_null(d.heuristic)},
       {"match", name(d.match)},
       {"arch_note", text_or_null(d.arch_note)},
       {"candidates", candidates(d)},

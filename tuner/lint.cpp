@@ -64,7 +64,12 @@ Result<Report> lint_file(const std::string& path, bool compile) {
     if (compile) SL_TRY(compile_all(list, report.findings));
     return report;
   }
-  return Error{Code::invalid, path + ": neither a routing table (\"rules\") nor a decision table (\"decisions\")"};
+  if (document.is_object() && document.contains("predicts")) {
+    SL_ASSIGN(const Heuristic heuristic, Heuristic::from_json(text, path));
+    return Report{path, "heuristic of " + std::to_string(heuristic.schedules().size()) + " schedules", lint(heuristic)};
+  }
+  return Error{Code::invalid, path + ": neither a routing table (\"rules\"), a decision table (\"decisions\") nor a " +
+                                  "heuristic (\"predicts\")"};
 }
 
 void show(const std::vector<Report>& reports) {

@@ -79,6 +79,10 @@ void add_device(CLI::App& app, Options& o, const char* help) {
   app.add_option("--policy", o.policy, "How a winner is found (default first_use)")
       ->check(CLI::IsMember({"first_use", "immediate", "background", "pinned", "off"}))
       ->group("Device");
+  app.add_option("--heuristic", o.heuristic,
+                 "Model that picks for policy immediate, or a folder (else SLUICE_HEURISTIC)")
+      ->type_name("PATH")
+      ->group("Files");
   app.add_option("--decision-table", o.decision_table, "Decisions for policy pinned (else SLUICE_DECISION_TABLE)")
       ->type_name("FILE")
       ->group("Files");
@@ -189,7 +193,9 @@ void add_report(CLI::App& app, Options& o) {
 }
 
 void add_lint(CLI::App& app, Options& o) {
-  app.add_option("TABLE", o.inputs, "Routing tables and decision tables")->required()->check(CLI::ExistingFile);
+  app.add_option("TABLE", o.inputs, "Routing tables, decision tables and heuristics")
+      ->required()
+      ->check(CLI::ExistingFile);
   app.add_flag("--compile", o.compile, "Compile every winner of a decision table for the table's device");
 }
 
@@ -289,7 +295,8 @@ void build(CLI::App& app, Options& o) {
   add_derive(*leaf(app, o, Command::derive, "derive", "Turn measured rows into a routing table"), o);
   add_report(*leaf(app, o, Command::report, "report", "Draw results: one HTML page, and pictures"), o);
   add_suite(*leaf(app, o, Command::suite, "suite", "Make a suite of calls: from models, recordings, other suites"), o);
-  add_lint(*leaf(app, o, Command::lint, "lint", "What is wrong with routing and decision tables"), o);
+  add_lint(*leaf(app, o, Command::lint, "lint", "What is wrong with routing tables, decision tables and heuristics"),
+           o);
 
   add_rewrite(*leaf(app, o, Command::rewrite, "rewrite", "Replace convolutions of an ONNX model, all or nothing"), o);
 
@@ -374,6 +381,7 @@ Result<Environment> environment_of(const Options& o) {
   SL_ASSIGN(Environment environment, read_environment());
   if (!o.cache_dir.empty()) environment.cache_dir = o.cache_dir;
   if (!o.routing_table.empty()) environment.routing_table = o.routing_table;
+  if (!o.heuristic.empty()) environment.heuristic = o.heuristic;
   if (!o.decision_table.empty()) environment.decision_table = o.decision_table;
   return environment;
 }

@@ -82,7 +82,7 @@ struct Options {
   bool dry_run = false;
 
   // where files are, over the environment
-  std::string cache_dir, routing_table, decision_table;
+  std::string cache_dir, routing_table, decision_table, heuristic;
   bool require_cache = false;
   std::int64_t max_mb = -1;
 };

@@ -22,6 +22,7 @@ std::string candidate_table(const Decision& d) {
   for (const auto& c : d.candidates) {
     const bool winner = c.schedule == d.schedule && c.config == d.config;
     std::string outcome = c.outcome;
+    if (c.predicted > 0) outcome += ", predicted " + number(c.predicted);
     if (c.spill_bytes > 0) outcome += ", spills " + std::to_string(c.spill_bytes) + " bytes";
     grid.row({c.schedule, c.config, time(c.median_us), time(c.low_us), time(c.high_us), count(c.registers),
               count(c.smem), winner ? outcome + "  <- winner" : outcome});
@@ -97,6 +98,7 @@ std::string record_text(const Record& r) {
     if (d.match != Match::none && d.origin != Origin::tuned) origin += ", match " + std::string(name(d.match));
     out += field("winner", styled(Style::strong, d.schedule + " " + d.config) + "  (" + origin + ")");
   }
+  if (!d.heuristic.empty()) out += field("heuristic", "picked by " + d.heuristic + "; nothing was timed");
   if (!d.arch_note.empty()) out += field("note", d.arch_note);
   if (!d.candidates.empty()) out += styled(Style::faint, "candidates") + "\n" + candidate_table(d);
   if (d.noise_floor > 0) out += "  differences below " + number(100 * d.noise_floor) + " % do not count\n";

@@ -117,6 +117,8 @@ Result<std::unique_ptr<Session>> open_session(const Environment& environment, co
   session->compiler = name.host ? make_host_compiler(environment, log) : make_nvrtc_compiler(environment, log);
   SL_ASSIGN(session->table, find_routing_table(session->device->info(), environment.routing_table, log));
   session->options.searched = session->table.searched;
+  SL_ASSIGN(HeuristicChoice heuristics, find_heuristic(session->device->info(), environment.heuristic));
+  session->options.heuristic = std::move(heuristics.heuristic);
   SL_ASSIGN(session->pinned, pinned_table(environment, policy));
   renew_dispatcher(*session, log);
   if (asked.require_cache) SL_TRY(check_writable(session->stores));

@@ -103,11 +103,14 @@ typedef struct sluice_options {
   /* File that each new call is appended to, taken, kept or failed: a suite for `sluice tune`. NULL: SLUICE_RECORD; "" =
    * none. A file that cannot be written is a warning. */
   const char* record;
+  /* Model that picks for SLUICE_IMMEDIATE: file or folder; NULL: SLUICE_HEURISTIC, else shipped, else the schedules'
+   * own order. */
+  const char* heuristic;
 } sluice_options;
 #define SLUICE_OPTIONS_INIT                                                                                           \
   {                                                                                                                   \
     sizeof(sluice_options), NULL, -1, NULL, NULL, NULL, 0, 0.0, 0, 0, NULL, NULL, SLUICE_WARNING, SLUICE_MATCH_EXACT, \
-        NULL                                                                                                          \
+        NULL, NULL                                                                                                    \
   }
 
 /* A tensor view. dims and strides in logical order (n, c, h, w) or (k, c/groups, r, s), whatever the layout; strides in

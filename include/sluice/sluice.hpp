@@ -48,6 +48,7 @@ class Options {
   Options& device(std::string text) { return set(device_, std::move(text)); }  ///< "cuda", "cuda:1", "host"
   Options& cache_dir(std::string path) { return set(cache_dir_, std::move(path)); }
   Options& routing_table(std::string path) { return set(routing_table_, std::move(path)); }
+  Options& heuristic(std::string path) { return set(heuristic_, std::move(path)); }
   Options& decision_table(std::string path) { return set(decision_table_, std::move(path)); }
   Options& record(std::string path) { return set(record_, std::move(path)); }
   Options& policy(sluice_policy policy) noexcept { return raw_.policy = policy, *this; }
@@ -70,6 +71,7 @@ class Options {
     result.routing_table = pointer(routing_table_);
     result.decision_table = pointer(decision_table_);
     result.record = pointer(record_);
+    result.heuristic = pointer(heuristic_);
     return result;
   }
 
@@ -78,7 +80,7 @@ class Options {
   static const char* pointer(const std::string& text) noexcept { return text.empty() ? nullptr : text.c_str(); }
 
   sluice_options raw_ = SLUICE_OPTIONS_INIT;
-  std::string device_, cache_dir_, routing_table_, decision_table_, record_;
+  std::string device_, cache_dir_, routing_table_, decision_table_, record_, heuristic_;
 };
 
 /// Up to four sizes or strides.

@@ -87,6 +87,8 @@ Result<std::unique_ptr<sluice_context>> make_context(const sluice_options& optio
   SL_ASSIGN(TableChoice tables, find_routing_table(context->device->info(), env.routing_table, log));
   SL_ASSIGN(std::shared_ptr<const DecisionTable> decisions, open_decisions(env, settings.policy));
   settings.searched = std::move(tables.searched);
+  SL_ASSIGN(HeuristicChoice heuristics, find_heuristic(context->device->info(), env.heuristic));
+  settings.heuristic = std::move(heuristics.heuristic);
   std::shared_ptr<Compiler> compiler = spec.host ? make_host_compiler(env, log) : make_nvrtc_compiler(env, log);
   context->binaries =
       std::make_shared<BinaryCache>(std::move(compiler), open_store(env, "binaries", kind_binaries, log), log);

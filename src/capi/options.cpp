@@ -64,6 +64,7 @@ Status apply(const sluice_options& options, Environment& environment) {
   if (options.policy >= 0) environment.policy = name(static_cast<Policy>(options.policy));
   if (options.cache_dir != nullptr) environment.cache_dir = options.cache_dir;
   if (options.routing_table != nullptr) environment.routing_table = options.routing_table;
+  if (options.heuristic != nullptr) environment.heuristic = options.heuristic;
   if (options.decision_table != nullptr) environment.decision_table = options.decision_table;
   if (options.record != nullptr) environment.record = options.record;
   if (!std::isfinite(options.tune_budget_ms) || options.tune_budget_ms < 0) {

@@ -1,4 +1,5 @@
-// Files compiled into the library (kernel sources, routing tables, device descriptions); made by cmake/embed.cmake.
+// Files compiled into the library (kernel sources, routing tables, heuristics, device descriptions); made by
+// cmake/embed.cmake.
 #pragma once
 
 #include <span>
@@ -13,6 +14,7 @@ struct EmbeddedFile {
 
 std::span<const EmbeddedFile> embedded_kernel_source();
 std::span<const EmbeddedFile> embedded_routing_json();
+std::span<const EmbeddedFile> embedded_heuristic_json();
 std::span<const EmbeddedFile> embedded_device_json();
 
 }  // namespace sl

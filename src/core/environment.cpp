@@ -105,6 +105,8 @@ const Row rows[] = {
     {{"SLUICE_CACHE_MAX_MB", "1024", "bound of each store, in MiB"}, take_megabytes<&Environment::cache_max_bytes>},
     {{"SLUICE_ROUTING_TABLE", "", "file or folder of routing tables that go before the shipped ones"},
      take_text<&Environment::routing_table>},
+    {{"SLUICE_HEURISTIC", "", "file or folder of models that pick for policy immediate, before the shipped ones"},
+     take_text<&Environment::heuristic>},
     {{"SLUICE_DECISION_TABLE", "", "file of tuned decisions, for policy pinned"},
      take_text<&Environment::decision_table>},
     {{"SLUICE_POLICY", "first_use", "first_use, immediate, background, pinned or off"}, take_policy},

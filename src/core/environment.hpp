@@ -17,6 +17,7 @@ struct Environment {
   std::string cache_dir;                        ///< SLUICE_CACHE_DIR: root of both stores; "off" = no store
   std::uint64_t cache_max_bytes = 1ULL << 30;   ///< SLUICE_CACHE_MAX_MB, for each store
   std::string routing_table;    ///< SLUICE_ROUTING_TABLE: file or folder of user tables, before the shipped ones
+  std::string heuristic;        ///< SLUICE_HEURISTIC: file or folder of user models, before the shipped ones
   std::string decision_table;   ///< SLUICE_DECISION_TABLE: tuned decisions (file) for policy pinned
   std::string policy;           ///< SLUICE_POLICY
   std::string record;           ///< SLUICE_RECORD: file that each new call is appended to

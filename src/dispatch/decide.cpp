@@ -23,13 +23,8 @@ bool any_wrong(const std::vector<CandidateRecord>& rows) {
                      [](const CandidateRecord& row) { return row.outcome.starts_with("wrong"); });
 }
 
-/// The first candidate that tuning did not find broken: where there was no memory or time to measure anything, running
-/// an unmeasured kernel is right, running a wrong one never is.
-const Candidate* first_not_broken(const CandidateSet& set, const std::vector<CandidateRecord>& rows) {
-  for (const Candidate& candidate : set.candidates) {
-    if (!found_broken(rows, candidate)) return &candidate;
-  }
-  return nullptr;
+bool is_row_of(const CandidateRecord& row, const Candidate& candidate) {
+  return row.schedule == candidate.schedule->name && row.config == candidate.config.to_string();
 }
 
 CandidateRecord row_of(const Candidate& candidate, std::string outcome) {
@@ -66,9 +61,8 @@ bool partial(const std::vector<CandidateRecord>& rows) {
 }
 
 bool found_broken(const std::vector<CandidateRecord>& rows, const Candidate& candidate) {
-  return std::any_of(rows.begin(), rows.end(), [&candidate](const CandidateRecord& row) {
-    return failed(row) && row.schedule == candidate.schedule->name && row.config == candidate.config.to_string();
-  });
+  return std::any_of(rows.begin(), rows.end(),
+                     [&candidate](const CandidateRecord& row) { return failed(row) && is_row_of(row, candidate); });
 }
 
 std::vector<CandidateRecord> untimed_rows(const CandidateSet& set) {
@@ -105,9 +99,24 @@ CandidateSet Decider::compiled(const Triage& triage, Shapes& shapes) {
   return shapes.compiled(triage.tuned_for, parts_.device.info(), driver_, parts_.store, triage.set);
 }
 
-Winner Decider::heuristic(const Triage& triage) {
-  return untimed(triage, compiled(triage, served_shapes_).candidates.front(), Origin::heuristic);
+std::optional<Winner> Decider::guessed(const Triage& triage, const CandidateSet& set,
+                                       const std::vector<CandidateRecord>& rows) const {
+  const Heuristic* const model = parts_.options.heuristic.get();
+  const Ranking ranked = ranking(model, triage.tuned_for, parts_.device.info(), set, triage.set);
+  const auto sound = std::find_if(ranked.order.begin(), ranked.order.end(),
+                                  [&](std::size_t i) { return !found_broken(rows, set.candidates[i]); });
+  if (sound == ranked.order.end()) return std::nullopt;
+  Winner winner = untimed(triage, set.candidates[*sound], Origin::heuristic);
+  if (model != nullptr) winner.decision.heuristic = model->origin();
+  for (std::size_t i = 0; i < set.candidates.size(); ++i) {
+    for (CandidateRecord& row : winner.decision.candidates) {
+      if (is_row_of(row, set.candidates[i])) row.predicted = ranked.predicted[i];
+    }
+  }
+  return winner;
 }
+
+Winner Decider::heuristic(const Triage& triage) { return *guessed(triage, compiled(triage, served_shapes_), {}); }
 
 Winner Decider::base(const Triage& triage) {
   const Schedule* schedule = base_schedule(triage.tuned_for, parts_.device.info());
@@ -162,15 +171,15 @@ Result<Winner> Decider::tuned(const Triage& triage, bool* found_wrong) {
     // Where something was found wrong and nothing right, what was not looked at is not trusted either.
     const bool wrong = any_wrong(result.decision.candidates);
     if (found_wrong != nullptr) *found_wrong = wrong;
-    const Candidate* candidate = wrong ? nullptr : first_not_broken(set, result.decision.candidates);
-    if (candidate == nullptr) {
+    // Where there was no memory or time to measure anything, running an unmeasured kernel is right.
+    std::optional<Winner> winner = wrong ? std::nullopt : guessed(triage, set, result.decision.candidates);
+    if (!winner) {
       return Error{wrong ? Code::wrong_result : result.failure,
                    "no candidate survived tuning: " + result.decision.reason};
     }
-    Winner winner = untimed(triage, *candidate, Origin::heuristic);
-    winner.decision.candidates = std::move(result.decision.candidates);
-    winner.decision.reason = "not timed: " + result.decision.reason;
-    return winner;
+    winner->decision.candidates = std::move(result.decision.candidates);
+    winner->decision.reason = "not timed: " + result.decision.reason;
+    return *std::move(winner);
   }
   Winner winner{set.candidates[static_cast<std::size_t>(result.winner)], std::move(result.decision), false};
   Decision& decision = winner.decision;

@@ -38,8 +38,8 @@ class Decider {
   /// Times the candidates and saves the winner. An error where none can run; `wrong` (may be null) says whether any
   /// computed a wrong result.
   Result<Winner> tuned(const Triage&, bool* wrong = nullptr);
-  /// The first candidate, untimed; like the others, one that the shape has compiled for another batch where there is
-  /// any.
+  /// The candidate that the heuristic (the first, where there is none) takes to be the fastest, untimed; like the
+  /// others, one that the shape has compiled for another batch where there is any.
   Winner heuristic(const Triage&);
   /// The base schedule's first candidate, or else the heuristic's.
   Winner base(const Triage&);
@@ -47,6 +47,8 @@ class Decider {
  private:
   std::optional<Winner> accept(const Triage&, std::optional<Found>, Origin) const;
   Winner untimed(const Triage&, const Candidate&, Origin) const;
+  /// The heuristic's best of `set` that no row says is broken; nullopt where all are.
+  std::optional<Winner> guessed(const Triage&, const CandidateSet& set, const std::vector<CandidateRecord>& rows) const;
   CandidateSet compiled(const Triage&, Shapes&);
 
   Parts parts_;

@@ -18,6 +18,7 @@
 #include "jit/binary_cache.hpp"
 #include "routing/decision.hpp"
 #include "routing/decision_store.hpp"
+#include "routing/heuristic.hpp"
 #include "tuning/tuner.hpp"
 
 namespace sl {
@@ -38,8 +39,9 @@ struct DispatcherOptions {
   /// Loaded kernels are never unloaded before the dispatcher dies; beyond this many, only size-generic schedules are
   /// candidates for a problem that is not known yet, so endless new sizes do not grow memory.
   std::size_t max_kernels = 4096;
-  std::vector<std::string> searched;  ///< TableChoice::searched, for decision records
-  TuneFunction tuner = sl::tune;      ///< a seam for tests
+  std::shared_ptr<const Heuristic> heuristic;  ///< picks where nothing is timed; null: the schedules' own order does
+  std::vector<std::string> searched;           ///< TableChoice::searched, for decision records
+  TuneFunction tuner = sl::tune;               ///< a seam for tests
 };
 
 /// What launching a plan needs of its dispatcher.

@@ -1,7 +1,6 @@
 #include "routing/decision.hpp"
 
 #include <array>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "routing/decision_json.hpp"
@@ -49,21 +48,6 @@ T word_field(JsonFields& fields, std::string_view key, const std::array<std::pai
   return table.front().first;
 }
 
-Digest digest_field(JsonFields& fields, std::string_view key) {
-  const auto view = fields.value(key, false);
-  if (!view) return {};
-  Digest digest;
-  if (view->json().is_string()) {
-    const auto text = view->json().get<std::string>();
-    const char* end = text.data() + text.size();
-    if (text.size() == 32 && std::from_chars(text.data(), text.data() + 16, digest.high, 16).ptr == text.data() + 16 &&
-        std::from_chars(text.data() + 16, end, digest.low, 16).ptr == end)
-      return digest;
-  }
-  fields.fail(view->wrong("32 hex digits would be right"));
-  return {};
-}
-
 ordered_json candidate_json(const CandidateRecord& row) {
   ordered_json out;
   out["schedule"] = row.schedule;
@@ -76,6 +60,7 @@ ordered_json candidate_json(const CandidateRecord& row) {
   out["spill_bytes"] = row.spill_bytes;
   out["smem"] = row.smem;
   out["error_over_bound"] = json_real(row.error_over_bound);
+  if (row.predicted > 0) out["predicted"] = json_real(row.predicted);
   return out;
 }
 
@@ -92,6 +77,7 @@ Result<CandidateRecord> candidate_from(const JsonView& view) {
   row.spill_bytes = fields.count("spill_bytes", 0);
   row.smem = fields.count("smem", 0);
   row.error_over_bound = fields.real("error_over_bound", 0.0);
+  row.predicted = fields.real("predicted", 0.0);
   SL_TRY(fields.finish_tolerant());
   return row;
 }
@@ -139,6 +125,7 @@ ordered_json decision_json(const Decision& decision) {
   out["route"] = decision.route;
   out["rule"] = decision.rule;
   out["table"] = decision.table;
+  if (!decision.heuristic.empty()) out["heuristic"] = decision.heuristic;
   out["reason"] = decision.reason;
   out["schedule"] = decision.schedule;
   out["config"] = decision.config;
@@ -175,6 +162,7 @@ Result<Decision> decision_from(const JsonView& view) {
   decision.route = fields.text("route");
   decision.rule = fields.text("rule", "");
   decision.table = fields.text("table", "");
+  decision.heuristic = fields.text("heuristic", "");
   decision.reason = fields.text("reason", "");
   decision.schedule = fields.text("schedule", "");
   decision.config = fields.text("config", "");
@@ -186,8 +174,8 @@ Result<Decision> decision_from(const JsonView& view) {
   decision.driver = fields.text("driver", "");
   decision.compiler = fields.text("compiler", "");
   decision.arch_note = fields.text("arch_note", "");
-  decision.candidate_set = digest_field(fields, "candidate_set");
-  decision.schedule_digest = digest_field(fields, "schedule_digest");
+  decision.candidate_set = fields.digest("candidate_set", Digest{});
+  decision.schedule_digest = fields.digest("schedule_digest", Digest{});
   decision.noise_floor = fields.real("noise_floor", 0.0);
   decision.baseline_us = fields.real("baseline_us", 0.0);
   decision.budget_ms = fields.real("budget_ms", 0.0);

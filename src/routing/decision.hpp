@@ -22,6 +22,7 @@ struct CandidateRecord {
   double median_us = 0, low_us = 0, high_us = 0;  ///< spread: 10th and 90th percentile of replays
   int registers = 0, spill_bytes = 0, smem = 0;
   double error_over_bound = 0;
+  double predicted = 0;  ///< what the heuristic said of it (Heuristic::predict); 0 = nothing
 };
 
 /// Where a winner was first found; one that is known in memory keeps it.
@@ -37,6 +38,7 @@ struct Decision {
   std::string route;  ///< "take", "keep", "reject"
   std::string rule, table, reason;
   std::string schedule, config;  ///< the winner; empty unless taken
+  std::string heuristic;         ///< the model that picked an untimed winner; empty = the default order did
   Origin origin = Origin::none;
   Match match = Match::none;
   std::vector<CandidateRecord> candidates;

@@ -7,6 +7,7 @@
 
 #include "core/result.hpp"
 #include "routing/decision.hpp"
+#include "routing/heuristic.hpp"
 #include "routing/routing.hpp"
 
 namespace sl {
@@ -24,6 +25,10 @@ std::vector<Finding> lint(const RoutingTable&);
 /// Winners whose schedule is gone, was another build, cannot run the problem, or has no such configuration; rows
 /// without a measured time (worth a look). `device` is the table's.
 std::vector<Finding> lint(const std::vector<Decision>&, const DeviceInfo& device);
+
+/// Branches that no problem reaches (errors); schedules that were another build or that the model does not know, and a
+/// model that did no better than the default order on calls that it had not seen (worth a look).
+std::vector<Finding> lint(const Heuristic&);
 
 /// The rows of a decision table with its device, without dropping any as DecisionTable does.
 struct DecisionList {

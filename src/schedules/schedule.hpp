@@ -36,7 +36,7 @@ struct Schedule {
   bool promises_no_spill = true;
   Arithmetic arithmetic = Arithmetic::fma;
   Refusal (*can_run)(const ConvProblem&, const DeviceInfo&);
-  /// Non-empty where can_run; pruned by a model; the first is the heuristic's choice.
+  /// Non-empty where can_run; pruned by a model; the first is the schedule's own choice.
   std::vector<Config> (*configs)(const ConvProblem&, const DeviceInfo&);
   /// nullopt = this schedule can run the problem with the configuration (every knob there, no other, values legal): for
   /// configurations that came from a file. Requires can_run.

@@ -93,6 +93,10 @@ TEST(Context, MissingFilesAndDevicesAreClearErrors) {
   EXPECT_NE(create(options, message), SLUICE_OK);
   EXPECT_NE(message.find("/nowhere/table.json"), std::string::npos) << message;
   options = host_options();
+  options.heuristic = "/nowhere/model.json";
+  EXPECT_NE(create(options, message), SLUICE_OK);
+  EXPECT_NE(message.find("/nowhere/model.json"), std::string::npos) << message;
+  options = host_options();
   options.decision_table = "/nowhere/decisions.json";
   EXPECT_NE(create(options, message), SLUICE_OK);
   EXPECT_NE(message.find("/nowhere/decisions.json"), std::string::npos) << message;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "dispatch/fakes.hpp"
+#include "routing/heuristics.hpp"
 #include "support/temp_dir.hpp"
 
 namespace sl::test {
@@ -52,6 +53,110 @@ TEST(Policy, ImmediateTakesTheHeuristicsFirstAndTimesNothing) {
   const auto set = candidates(depthwise(), rig.device->info(), {}, {});
   EXPECT_EQ(record.schedule, set.candidates.front().schedule->name);
   EXPECT_EQ(record.config, set.candidates.front().config.to_string());
+}
+
+/// Says that one candidate of the set, not the first, is the fastest.
+struct Model {
+  explicit Model(const Rig& rig) {
+    const CandidateSet set = candidates(depthwise(), rig.device->info(), {}, {});
+    std::map<const Schedule*, int> ranks;
+    std::string trees;
+    for (const Candidate& candidate : set.candidates) {
+      const int rank = ranks[candidate.schedule]++;
+      if (rank == 1) favourite = candidate;
+    }
+    for (const auto& [schedule, count] : ranks) {
+      const bool best = schedule == favourite.schedule;
+      trees +=
+          (trees.empty() ? "" : ", ") +
+          trees_json(std::string(schedule->name), leaf_json(best ? 1 : 2),
+                     best ? branch_json("rank", 0, leaf_json(1.5), branch_json("rank", 1, leaf_json(1), leaf_json(3)))
+                          : leaf_json(1));
+    }
+    model = std::make_shared<const Heuristic>(
+        heuristic(heuristic_json(trees, rig.device->info().name, rig.device->info().capability)));
+  }
+  std::shared_ptr<const Heuristic> model;
+  Candidate favourite;
+};
+
+TEST(Policy, ImmediateTakesWhatTheModelPicksAndCompilesNothingElse) {
+  Rig rig;
+  const Model model(rig);
+  ASSERT_NE(model.favourite.schedule, nullptr);
+  rig.options.policy = Policy::immediate;
+  rig.options.heuristic = model.model;
+  rig.make();
+  EXPECT_EQ(explained(rig, depthwise()).config, model.favourite.config.to_string()) << "dry: it is known before";
+  EXPECT_EQ(rig.compiler->compiled, 0);
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(rig.tuner.calls, 0);
+  EXPECT_EQ(rig.compiler->compiled, 1) << "only the winner is compiled";
+  const Decision record = explained(rig, depthwise());
+  EXPECT_EQ(record.origin, Origin::heuristic);
+  EXPECT_EQ(record.schedule, model.favourite.schedule->name);
+  EXPECT_EQ(record.config, model.favourite.config.to_string());
+  EXPECT_EQ(record.heuristic, "test.json");
+  for (const CandidateRecord& row : record.candidates) {
+    const bool picked = row.schedule == record.schedule && row.config == record.config;
+    EXPECT_EQ(row.predicted == 1, picked) << row.schedule << " " << row.config;
+    EXPECT_GT(row.predicted, 0);
+  }
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(rig->counters().plan_hits, 1U) << "a known call asks no model";
+}
+
+TEST(Policy, AModelPicksAmongWhatIsAllowed) {
+  Rig rig;
+  const Model model(rig);
+  rig.options.policy = Policy::immediate;
+  rig.options.heuristic = model.model;
+  rig.environment.disabled_schedules = {std::string(model.favourite.schedule->name)};
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  const Decision record = explained(rig, depthwise());
+  EXPECT_NE(record.schedule, model.favourite.schedule->name);
+  EXPECT_EQ(record.heuristic, "test.json");
+}
+
+TEST(Policy, AModelDoesNotReplaceTuningOrADecision) {
+  const TempDir stores;
+  Rig rig(stores.path());
+  const Model model(rig);
+  rig.options.heuristic = model.model;
+  rig.make();
+  EXPECT_EQ(explained(rig, depthwise()).config, model.favourite.config.to_string()) << "what it would take, untuned";
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(rig.tuner.calls, 1);
+  const Decision tuned = explained(rig, depthwise());
+  EXPECT_EQ(tuned.origin, Origin::tuned);
+  EXPECT_EQ(tuned.heuristic, "");
+  rig.options.policy = Policy::immediate;
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(explained(rig, depthwise()).origin, Origin::store);
+  EXPECT_EQ(explained(rig, depthwise()).config, tuned.config);
+}
+
+TEST(Policy, WhatTuningCouldNotTimeIsTheModelsToPick) {
+  Rig rig;
+  const Model model(rig);
+  rig.options.heuristic = model.model;
+  rig.tuner.answer = [](const CandidateSet& set) { return ScriptedTuner::fail(set, "untimed"); };
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_EQ(explained(rig, depthwise()).config, model.favourite.config.to_string());
+  // What tuning found broken is not picked, whatever the model says of it.
+  rig.tuner.answer = [&model](const CandidateSet& set) {
+    TuneResult result = ScriptedTuner::fail(set, "untimed");
+    for (CandidateRecord& row : result.decision.candidates) {
+      if (row.config == model.favourite.config.to_string()) row.outcome = "compile: no";
+    }
+    return result;
+  };
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise()), Code::ok);
+  EXPECT_NE(explained(rig, depthwise()).config, model.favourite.config.to_string());
 }
 
 TEST(Policy, ImmediateUsesAStoredDecision) {

@@ -25,6 +25,8 @@ Decision full() {
   decision.candidates = {
       {"dw_flat", "tile=4", "timed", 1.5, 1.25, 2.75, 40, 0, 1024, 0.37},
       {"dw_row8", "rows=2", "wrong: NaN", 0, 0, 0, 64, 8, 0, std::numeric_limits<double>::infinity()}};
+  decision.heuristic = "embedded:a model";
+  decision.candidates[0].predicted = 1.25;
   decision.refusals = {{"grp_plane", "groups = 144: depthwise"}};
   return decision;
 }
@@ -38,6 +40,9 @@ TEST(DecisionJson, RoundTripsEveryField) {
     EXPECT_EQ(back->candidates.size(), 2U);
     EXPECT_EQ(back->candidates[0].median_us, 1.5);
     EXPECT_EQ(back->candidates[0].smem, 1024);
+    EXPECT_EQ(back->candidates[0].predicted, 1.25);
+    EXPECT_EQ(back->candidates[1].predicted, 0);
+    EXPECT_EQ(back->heuristic, "embedded:a model");
     EXPECT_EQ(back->candidates[1].error_over_bound, std::numeric_limits<double>::infinity());
     EXPECT_EQ(back->refusals[0].reason, "groups = 144: depthwise");
     EXPECT_EQ(back->schedule_digest, full().schedule_digest);

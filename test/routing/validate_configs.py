@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Validates the shipped JSON files against configs/schema, and the schemas against files that must fail.
 
-usage: validate_configs.py PROJECT_ROOT [DECISION_TABLE...]
+usage: validate_configs.py PROJECT_ROOT [DECISION_TABLE or HEURISTIC...]
 """
 import copy
 import json
@@ -52,7 +52,8 @@ def main():
         for problem in problems(check, load(path)):
             failures.append(f"{path.relative_to(root) if path.is_relative_to(root) else path}: {problem}")
 
-    device, routing, decisions, suite = (validator(root, n) for n in ("device", "routing", "decisions", "suite"))
+    names = ("device", "routing", "decisions", "suite", "heuristic")
+    device, routing, decisions, suite, heuristic = (validator(root, n) for n in names)
     devices = sorted((root / "configs" / "devices").glob("*.json"))
     tables = sorted((root / "configs" / "routing").glob("*.json"))
     suites = sorted((root / "configs" / "suites").glob("*.json"))
@@ -65,15 +66,40 @@ def main():
         expect_valid(routing, path)
     for path in suites:
         expect_valid(suite, path)
+    for path in sorted((root / "configs" / "heuristic").glob("*.json")):  # there may be none
+        expect_valid(heuristic, path)
     for path in map(pathlib.Path, sys.argv[2:]):
-        expect_valid(decisions, path)
+        expect_valid(heuristic if "predicts" in load(path) else decisions, path)
 
     # The schemas refuse what the library refuses.
     good_device = load(root / "configs" / "devices" / "h200.json")
     good_table = load(root / "configs" / "routing" / "default.json")
     call = load(root / "configs" / "suites" / "networks.json")[0]
     for_device = {**good_table, "device": {"name": "NVIDIA H200", "capability": 90}}
+    leaf = {"value": 1.25, "cases": 3}
+    evidence = {"calls": 8, "left_out": "shapes", "groups": 5, "tested": 8, "picked": 1.05, "worst": 1.3, "default_order": 1.2,
+                "default_worst": 2, "versions": "driver 580"}
+    good_model = {
+        "schema": 1, "device": {"name": "NVIDIA H200", "capability": 90}, "predicts": "time", "evidence": evidence,
+        "schedules": [{"name": "dw_flat", "build": "0" * 32, "schedule": {"feature": "plane", "at_most": 196, "yes": leaf, "no":
+                       {"feature": "dtype", "is": "f16", "yes": leaf, "no": leaf}},
+                       "config": {"feature": "knob.cols", "at_most": 4, "yes": leaf, "no": leaf}}]}
+
+    def with_schedule(**changes):
+        return {**good_model, "schedules": [{**good_model["schedules"][0], **changes}]}
+
     bad = [
+        (heuristic, without(good_model, "evidence")),
+        (heuristic, {**good_model, "device": "any"}),
+        (heuristic, {**good_model, "predicts": "the weather"}),
+        (heuristic, {**good_model, "predicts": "winner"}),  # says nothing of configurations, and has no worst
+        (heuristic, {**good_model, "schedules": []}),
+        (heuristic, with_schedule(build="new")),
+        (heuristic, with_schedule(schedule={**leaf, "value": -1})),
+        (heuristic, with_schedule(schedule={"feature": "rank", "at_most": 1, "yes": leaf, "no": leaf})),
+        (heuristic, with_schedule(schedule={"feature": "dtype", "is": "f64", "yes": leaf, "no": leaf})),
+        (heuristic, with_schedule(schedule={"feature": "dtype", "at_most": 1, "yes": leaf, "no": leaf})),
+        (heuristic, with_schedule(config={"feature": "knob.cols", "at_most": 4, "yes": leaf})),
         (device, without(good_device, "sm_count")),
         (device, {**good_device, "sms": 1}),
         (device, {**good_device, "backend": "metal"}),
@@ -107,6 +133,8 @@ def main():
             failures.append(f"bad document {number} passes its schema")
     empty = {"schema": 1, "device": good_device, "decisions": []}
     failures += [f"an empty decision table: {p}" for p in problems(decisions, empty)]
+
+    failures += [f"a good heuristic: {p}" for p in problems(heuristic, good_model)]
 
     for failure in failures:
         print(failure)
