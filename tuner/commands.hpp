@@ -14,6 +14,7 @@ int compile_command(const Options&);
 int merge_command(const Options&);
 int lint_command(const Options&);
 int derive_command(const Options&);
+int fit_command(const Options&);
 /// Becomes the report's script; returns where it cannot.
 int report_command(const Options&);
 /// Becomes the program sluice-rewrite where a file is an ONNX model.

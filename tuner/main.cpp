@@ -28,6 +28,8 @@ int dispatch(const sl::tool::Options& options, char** argv) {
       return sl::tool::merge_command(options);
     case Command::derive:
       return sl::tool::derive_command(options);
+    case Command::fit:
+      return sl::tool::fit_command(options);
     case Command::suite:
       return sl::tool::suite_command(options, argv);
     case Command::lint:

@@ -29,6 +29,7 @@ Examples:
   sluice suite model.onnx --batch 1,8 --dt f16 --tag nhwc --out suite.json
   sluice merge part1.json part2.json --out table.json
   sluice derive bench/results/nvidia-h200/*.jsonl --out routing.json
+  sluice fit table.json --out heuristic.json --suite configs/suites/networks.json
   sluice report bench/results/nvidia-h200/*.json* --out report.html
   sluice lint configs/routing/*.json
   sluice rewrite model.onnx -o out.onnx --device h200 --batch 32
@@ -192,6 +193,18 @@ void add_report(CLI::App& app, Options& o) {
       ->type_name("PATH");
 }
 
+void add_fit(CLI::App& app, Options& o) {
+  app.add_option("TABLE", o.inputs,
+                 "Decision tables of `sluice tune`; or, for winners alone, rows of `sluice bench` and "
+                 "of bench/compare_torch.py")
+      ->required()
+      ->check(CLI::ExistingFile);
+  app.add_option("--out", o.out, "The heuristic, JSON")->type_name("FILE")->required();
+  app.add_option("--suite", o.suites, "Suites that name the networks of their calls: then whole networks are left out")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
+}
+
 void add_lint(CLI::App& app, Options& o) {
   app.add_option("TABLE", o.inputs, "Routing tables, decision tables and heuristics")
       ->required()
@@ -293,6 +306,7 @@ void build(CLI::App& app, Options& o) {
              o);
   add_merge(*leaf(app, o, Command::merge, "merge", "Join decision tables, those of a fleet's shards say"), o);
   add_derive(*leaf(app, o, Command::derive, "derive", "Turn measured rows into a routing table"), o);
+  add_fit(*leaf(app, o, Command::fit, "fit", "Learn from tuned calls what to pick for one that was never tuned"), o);
   add_report(*leaf(app, o, Command::report, "report", "Draw results: one HTML page, and pictures"), o);
   add_suite(*leaf(app, o, Command::suite, "suite", "Make a suite of calls: from models, recordings, other suites"), o);
   add_lint(*leaf(app, o, Command::lint, "lint", "What is wrong with routing tables, decision tables and heuristics"),

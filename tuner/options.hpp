@@ -25,6 +25,7 @@ enum class Command {
   merge,
   lint,
   derive,
+  fit,
   report,
   suite,
   rewrite,
@@ -59,7 +60,7 @@ struct Options {
   std::int64_t check = -1;  ///< outputs checked: 0 = all, -1 = as many as take about a second
   bool integer_data = false;
 
-  // bench, tune, merge, lint, derive, report, suite
+  // bench, tune, merge, lint, derive, fit, report, suite
   std::vector<std::string> inputs, suites, dtypes, tags;
   std::vector<std::int64_t> batches;
   std::string out, commit, shard;

@@ -74,6 +74,11 @@ Result<Decision> tune_one(Session& session, const ConvProblem& problem, const Pr
   result.decision.route = "take";
   result.decision.budget_ms = options.budget.time_ms;
   result.decision.partial = partial(result.decision.candidates);
+  // What the device's heuristic would have said, beside what was measured.
+  const Ranking ranked = ranking(session.options.heuristic.get(), problem, device, looked.set, looked.set);
+  for (std::size_t i = 0; i < ranked.predicted.size(); ++i) {
+    result.decision.candidates[i].predicted = ranked.predicted[i];
+  }
   if (const Status saved = session.decisions->save(problem, device, result.decision); !saved.ok()) {
     log.write(LogLevel::debug, saved.error().message);
   }
