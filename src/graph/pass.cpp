@@ -1,9 +1,12 @@
 #include "graph/pass.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <unordered_map>
 #include <utility>
 
+#include "graph/check_lowering.hpp"
+#include "graph/claims.hpp"
 #include "graph/guard.hpp"
 #include "graph/transaction.hpp"
 
@@ -16,6 +19,7 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 struct Planned {
   Node node{};
   const Planner* planner = nullptr;
+  Regular regular = Regular::yes;
   NodePlan plan;
 };
 
@@ -94,18 +98,20 @@ class Pass {
     if (options_.regular) {
       SL_ASSIGN(regular, guarded([&] { return options_.regular(editor_, node, plan); }));
     }
-    classify(plan, regular, row);
-    planned_.push_back({node, &planner, std::move(plan)});
+    planned_.push_back({node, &planner, regular, std::move(plan)});
+    row_of_.emplace(static_cast<std::uint64_t>(node), planned_.size() - 1);
+    classify(planned_.back(), row);
     return {};
   }
 
-  static void classify(const NodePlan& plan, Regular regular, NodeReport& row) {
+  static void classify(const Planned& planned, NodeReport& row) {
+    const NodePlan& plan = planned.plan;
     row.signature = plan.signature;
     row.reason = plan.reason;
     row.rule = plan.rule;
     row.speedup = plan.speedup;
     row.absorbed = static_cast<int>(plan.absorbs.size());
-    if (regular == Regular::no) {
+    if (planned.regular == Regular::no) {
       row.verdict = Verdict::required;
       row.action = plan.servable ? Action::take : Action::fail;
     } else {
@@ -117,27 +123,27 @@ class Pass {
 
   /// A node is replaced once. The first in order has it; who wants it too cannot be replaced.
   void claim_absorbed(Report& report) {
-    std::unordered_map<std::uint64_t, std::size_t> owner;
-    const auto key = [](Node node) { return static_cast<std::uint64_t>(node); };
     for (std::size_t i = 0; i < planned_.size(); ++i) {
-      NodeReport& row = report.nodes[i];
-      if (const auto found = owner.find(key(planned_[i].node)); found != owner.end()) {
-        row.action = Action::absorbed;
-        row.reason = "replaced with " + called(report.nodes[found->second]);
-        continue;
-      }
-      if (row.action != Action::take) continue;
-      bool free = true;
-      for (const Node node : planned_[i].plan.absorbs) free = free && !owner.contains(key(node));
-      if (!free) {
-        row.action = row.verdict == Verdict::required ? Action::fail : Action::keep;
-        row.reason = "a node that its replacement would stand for is part of an earlier replacement";
-        row.absorbed = 0;
-        continue;
-      }
-      owner.emplace(key(planned_[i].node), i);
-      for (const Node node : planned_[i].plan.absorbs) owner.emplace(key(node), i);
+      if (report.nodes[i].action == Action::take && !claims_.owner(planned_[i].node)) claim(i, report.nodes[i]);
     }
+    for (std::size_t i = 0; i < planned_.size(); ++i) {
+      const auto owner = claims_.owner(planned_[i].node);
+      if (!owner || *owner == i) continue;
+      report.nodes[i].action = Action::absorbed;
+      report.nodes[i].absorbed = 0;
+      report.nodes[i].reason = "replaced with " + called(report.nodes[*owner]);
+    }
+  }
+
+  void claim(std::size_t i, NodeReport& row) {
+    if (claims_.claim(i, planned_[i].node, planned_[i].plan.absorbs)) return;
+    give_up(row, "a node that its replacement would stand for is part of another replacement");
+  }
+
+  static void give_up(NodeReport& row, std::string reason) {
+    row.action = row.verdict == Verdict::required ? Action::fail : Action::keep;
+    row.reason = std::move(reason);
+    row.absorbed = 0;
   }
 
   Status refuse_unservable(const Report& report) {
@@ -177,6 +183,7 @@ class Pass {
       row.reason = "replacing it failed: " + status.error().message;
       report.warnings.push_back(called(row) + " (" + row.signature + ") keeps its regular lowering: " + row.reason);
       if (options_.log != nullptr) options_.log->write(LogLevel::warning, report.warnings.back());
+      SL_TRY(give_back(i, report));
     }
     if (Status status = guarded([&] { return editor_.commit(); }); !status.ok()) {
       return Error{status.error().code,
@@ -185,8 +192,31 @@ class Pass {
     return {};
   }
 
+  /// A replacement that was undone stands for nothing: the nodes that it would have absorbed are on their own again.
+  Status give_back(std::size_t undone, Report& report) {
+    const std::vector<Node>& absorbs = planned_[undone].plan.absorbs;
+    claims_.release(planned_[undone].node, absorbs);
+    for (const Node node : absorbs) {
+      const auto found = row_of_.find(static_cast<std::uint64_t>(node));
+      if (found == row_of_.end()) continue;
+      const std::size_t i = found->second;
+      NodeReport& row = report.nodes[i];
+      if (row.action != Action::absorbed) continue;
+      classify(planned_[i], row);
+      if (row.action == Action::take && i > undone) claim(i, row);
+      if (row.action == Action::take && i < undone)
+        give_up(row, "the replacement that would have stood for it failed after its own turn");
+      if (row.action != Action::fail) continue;
+      return fail_required(row,
+                           {Code::unsupported, row.reason + "; the replacement of " + called(report.nodes[undone]) +
+                                                   ", which would have stood for it, failed"});
+    }
+    return {};
+  }
+
   Status rewrite(const Planned& planned) {
     SL_ASSIGN(const NewNode made, planned.planner->lower(editor_, planned.node, planned.plan));
+    SL_TRY(check_lowering(editor_, planned.node, planned.plan.absorbs, made));
     // Its inputs must be there, and every user comes after the last node that it stands for.
     const std::vector<Node>& absorbs = planned.plan.absorbs;
     SL_ASSIGN(const Node node, edits_.insert(absorbs.empty() ? planned.node : absorbs.back(), made));
@@ -253,7 +283,9 @@ class Pass {
   GraphEditor& editor_;
   const PassOptions& options_;
   Transaction edits_;
-  std::vector<Planned> planned_;  // one a row of the report
+  std::vector<Planned> planned_;                           // one a row of the report
+  std::unordered_map<std::uint64_t, std::size_t> row_of_;  // by node
+  Claims claims_;
   std::vector<Failure> failures_;
   NodeView view_;
   std::vector<Use> uses_;

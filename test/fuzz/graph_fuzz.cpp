@@ -41,6 +41,7 @@ struct Script {
 struct Scene {
   MemoryGraph graph;
   std::vector<Script> scripts;  ///< by node
+  std::vector<bool> planned;    ///< whether its op has a planner; by node
 };
 
 constexpr const char* ops[] = {"Conv", "Relu", "Add", "Pair"};
@@ -62,6 +63,7 @@ std::unique_ptr<Scene> make_scene(Bytes bytes) {
                           ? no_value
                           : values[values.size() - 1 - bytes.below(std::min<std::size_t>(values.size(), 6))]);
     std::vector<std::string> outputs(op == 3 ? 2 : 1, "v" + std::to_string(i));
+    scene->planned.push_back(op == 0 || op == 3);
     nodes.push_back(graph.add_node(ops[op], "n" + std::to_string(i), std::move(reads), outputs,
                                    {Attribute::of("number", static_cast<std::int64_t>(i))}));
     for (std::size_t j = 0; j < outputs.size(); ++j) values.push_back(graph.output(nodes.back(), j));
@@ -164,6 +166,10 @@ void one(const std::uint8_t* data, std::size_t size) {
   if (outcome.error) {
     if (scene->graph.dump() != before) fail("not restored", before, scene->graph.dump());
     return;
+  }
+  for (std::size_t i = 0; i < scene->scripts.size(); ++i) {
+    if (scene->scripts[i].required && scene->planned[i] && scene->graph.op(Node{i}).ok())
+      fail("a REQUIRED node slipped through", before, scene->graph.dump());
   }
   const auto again = make_scene(bytes);
   const PlannerRegistry replayed = make_planners(*again, &outcome.report);
