@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <exception>
+#include <fstream>
 
 #include "store/posix_io.hpp"
 
@@ -16,9 +17,21 @@ namespace {
 
 constexpr char done = 'd', failed = 'f';
 constexpr rlim_t cpu_seconds = 60;
+constexpr rlim_t more_memory = rlim_t{4} << 30;  // twice the largest model that protobuf can hold
 
 Error system_error(const char* what, int error) {
   return {Code::environment, std::string("shape inference: ") + what + ": " + error_text(error)};
+}
+
+/// Bounds what the child may map beyond what it was forked with. Where that cannot be read, it stays unbounded.
+void limit_memory() {
+  std::ifstream sizes("/proc/self/statm");
+  rlim_t pages = 0;
+  const long page = sysconf(_SC_PAGESIZE);
+  if (!(sizes >> pages) || page <= 0) return;
+  const rlim_t all = pages * static_cast<rlim_t>(page) + more_memory;
+  const rlimit memory{all, all};
+  (void)setrlimit(RLIMIT_AS, &memory);
 }
 
 [[noreturn]] void run_child(const std::function<bool(std::string&)>& work, int to) {
@@ -26,6 +39,7 @@ Error system_error(const char* what, int error) {
   const rlimit cpu{cpu_seconds, cpu_seconds + 1}, core{0, 0};
   (void)setrlimit(RLIMIT_CPU, &cpu);
   (void)setrlimit(RLIMIT_CORE, &core);
+  limit_memory();
   const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (null >= 0) (void)dup2(null, STDERR_FILENO);
   std::string answer;

@@ -9,8 +9,9 @@
 
 namespace sl::graph {
 
-/// Forks; the child runs `work` with its stderr closed, core dumps off and at most a minute of CPU time, and what it
-/// writes into its argument is the result. Work that returns false, throws or dies is Code::invalid with what it said.
+/// Forks; the child runs `work` with its stderr closed, core dumps off, at most a minute of CPU time and 4 GiB more
+/// memory than the parent has, and what it writes into its argument is the result. Work that returns false, throws or
+/// dies is Code::invalid with what it said.
 Result<std::string> in_child(const std::function<bool(std::string&)>& work);
 
 }  // namespace sl::graph

@@ -5,6 +5,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "device/host/sanitizers.hpp"
 #include "graph_onnx/child.hpp"
 #include "models.hpp"
 
@@ -135,6 +136,16 @@ TEST(Hostile, WhatDiesInTheChildIsAnError) {
   EXPECT_NE(ask([](std::string&) -> bool { throw std::runtime_error("why"); }).error().message.find("why"),
             std::string::npos);
   EXPECT_EQ(ask([](std::string&) { return false; }).error().code, Code::invalid);
+}
+
+TEST(Hostile, AShapeOfBillionsOfDimensions) {
+  if (asan::enabled) GTEST_SKIP() << "AddressSanitizer's memory is mapped beforehand: the bound does not hold there";
+  // libonnx appends one dimension after the other: some 100 GB of them.
+  auto model = model_of(
+      "g (float[1,8,6,6] x, int64[2000000000] s) => (float[1,8,6,6] z) { "
+      "z = Conv<group=8, pads=[1,1,1,1]>(x, w) c = ConstantOfShape(s) d = Neg(c) }");
+  add_weights(model, "w", {8, 1, 3, 3});
+  expect_one_error(model, "shapes cannot be inferred");
 }
 
 TEST(Hostile, DeepNesting) {
