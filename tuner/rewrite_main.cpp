@@ -123,7 +123,7 @@ Result<int> rewrite(const Options& options) {
     report["out"] = write && saved.ok() ? nlohmann::ordered_json(options.out) : nlohmann::ordered_json(nullptr);
     std::fputs(dump_json(report, true).c_str(), stdout);
   } else if (!outcome.report.nodes.empty() || !outcome.error) {
-    std::fputs(text(outcome.report, options.dry_run || outcome.error.has_value()).c_str(), stdout);
+    std::fputs(text(outcome.report, !write || !saved.ok()).c_str(), stdout);
     if (write && saved.ok()) std::printf("written to %s\n", options.out.c_str());
   }
   if (outcome.error) return Error{outcome.error->code, outcome.error->message};

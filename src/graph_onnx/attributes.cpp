@@ -61,6 +61,21 @@ std::string OnnxAttributes::unknown() const {
   return {};
 }
 
+std::string attributes_text(const onnx::NodeProto& node) {
+  std::string out;
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    out += (out.empty() ? "" : ", ") + attribute.name();
+    if (attribute.type() == onnx::AttributeProto::INT) out += " " + std::to_string(attribute.i());
+    if (attribute.type() == onnx::AttributeProto::FLOAT) out += " " + std::to_string(attribute.f());
+    if (attribute.type() == onnx::AttributeProto::STRING) out += " " + attribute.s();
+    if (attribute.type() != onnx::AttributeProto::INTS) continue;
+    const char* before = " [";
+    for (const std::int64_t value : attribute.ints()) out += std::exchange(before, ", ") + std::to_string(value);
+    out += attribute.ints_size() == 0 ? " []" : "]";
+  }
+  return out;
+}
+
 Result<std::vector<Attribute>> copy_attributes(const onnx::NodeProto& node) {
   std::vector<Attribute> out;
   for (const onnx::AttributeProto& from : node.attribute()) {

@@ -35,6 +35,9 @@ class OnnxAttributes {
   std::optional<Error> error_;
 };
 
+/// As a signature has them: "group 8, pads [1, 1, 1, 1]"; "" where there are none.
+std::string attributes_text(const onnx::NodeProto&);
+
 /// All of them as the editor's; an error where one is of a kind that it has none for (tensors, graphs).
 Result<std::vector<Attribute>> copy_attributes(const onnx::NodeProto&);
 

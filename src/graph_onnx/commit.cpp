@@ -78,19 +78,14 @@ Status OnnxEditor::make_edits(Edits& edits) const {
     const Node node{id};
     NodeView view;
     if (!links_.view(node, view).ok()) continue;  // inserted, and erased again by a later replacement
-    auto proto = std::make_unique<onnx::NodeProto>();
-    const std::size_t colon = view.op.rfind("::");
-    if (colon != std::string::npos) proto->set_domain(view.op.substr(0, colon));
-    proto->set_op_type(colon == std::string::npos ? view.op : view.op.substr(colon + 2));
-    if (!view.name.empty()) proto->set_name(view.name);
-    for (const Value value : view.inputs) proto->add_input(value == no_value ? "" : links_.final_name(value));
-    for (const Value value : view.outputs) proto->add_output(links_.final_name(value));
-    for (const Attribute& attribute : links_.attributes(node)) set_attribute(*proto->add_attribute(), attribute);
+    std::unique_ptr<onnx::NodeProto> proto = make_proto(node, view);
     made.emplace(id, proto.get());
     edits.made.push_back({node, std::move(proto)});
     changed[graph_of(node)] = true;
   }
   for (const std::uint64_t id : links_.erased()) changed[graph_of(Node{id})] = true;
+  find_orphans(edits);
+  for (const auto& [graph, name] : edits.orphans) changed[graph] = true;  // of an outer graph, it may be all
 
   std::vector<std::size_t> place(graphs_.size(), 0);
   for (std::size_t i = 0; i < graphs_.size(); ++i) {
@@ -116,24 +111,42 @@ Status OnnxEditor::make_edits(Edits& edits) const {
       if (now != name) edits.renames.push_back({&now, name});
     }
   }
-  for (std::size_t i = 0; i < graphs_.size(); ++i) {
-    for (int j = 0; j < graphs_[i].proto->output_size(); ++j) {
-      const Value value = links_.graph_output(graphs_[i].first_output + static_cast<std::size_t>(j));
-      if (links_.final_name(value) != graphs_[i].proto->output(j).name())
-        return Error{Code::invalid, "graph output \"" + graphs_[i].proto->output(j).name() + "\" would be called \"" +
+  for (const std::uint64_t id : links_.erased()) {
+    onnx::NodeProto* proto = nodes_[id].proto;
+    if (proto != nullptr) edits.graphs[place[graph_of(Node{id})]].erased.push_back(proto);
+  }
+  return check_outputs();
+}
+
+std::unique_ptr<onnx::NodeProto> OnnxEditor::make_proto(Node node, const NodeView& view) const {
+  auto proto = std::make_unique<onnx::NodeProto>();
+  const std::size_t colon = view.op.rfind("::");
+  if (colon != std::string::npos) proto->set_domain(view.op.substr(0, colon));
+  proto->set_op_type(colon == std::string::npos ? view.op : view.op.substr(colon + 2));
+  if (!view.name.empty()) proto->set_name(view.name);
+  for (const Value value : view.inputs) proto->add_input(value == no_value ? "" : links_.final_name(value));
+  for (const Value value : view.outputs) proto->add_output(links_.final_name(value));
+  for (const Attribute& attribute : links_.attributes(node)) set_attribute(*proto->add_attribute(), attribute);
+  return proto;
+}
+
+Status OnnxEditor::check_outputs() const {
+  for (const GraphInfo& graph : graphs_) {
+    for (int j = 0; j < graph.proto->output_size(); ++j) {
+      const Value value = links_.graph_output(graph.first_output + static_cast<std::size_t>(j));
+      if (links_.final_name(value) != graph.proto->output(j).name())
+        return Error{Code::invalid, "graph output \"" + graph.proto->output(j).name() + "\" would be called \"" +
                                         links_.final_name(value) + "\""};
     }
   }
-  for (const std::uint64_t id : links_.erased()) {
-    const onnx::NodeProto* proto = nodes_[id].proto;
-    if (proto == nullptr) continue;
-    edits.graphs[place[graph_of(Node{id})]].erased.push_back(nodes_[id].proto);
-  }
-  // What only erased nodes read or made: initialisers, and value_info of names that are gone.
+  return {};
+}
+
+/// What only erased nodes read or made: initialisers, and value_info of names that are gone.
+void OnnxEditor::find_orphans(Edits& edits) const {
   std::vector<bool> taken_over(values_.size(), false);
-  for (const std::uint64_t id : links_.inserted()) {
-    if (!made.contains(id)) continue;
-    for (const Value old : links_.replaced_by(Node{id})) {
+  for (const Edits::Made& made : edits.made) {
+    for (const Value old : links_.replaced_by(made.node)) {
       if (old != no_value && static_cast<std::size_t>(old) < taken_over.size())
         taken_over[static_cast<std::size_t>(old)] = true;
     }
@@ -147,12 +160,11 @@ Status OnnxEditor::make_edits(Edits& edits) const {
     for (const Value value : links_.operands_of_erased(Node{id})) {
       const auto i = static_cast<std::size_t>(value);
       if (value == no_value || i >= values_.size() || values_[i].constant == nullptr || links_.is_used(value)) continue;
-      if (links_.is_erased(value)) continue;
+      if (links_.is_erased(value) || values_[i].input) continue;  // an input keeps its default
       edits.orphans.emplace_back(values_[i].graph, links_.value_name(value));
     }
   }
   std::sort(edits.orphans.begin(), edits.orphans.end());
-  return {};
 }
 
 void OnnxEditor::apply(Edits& edits) noexcept {
@@ -163,15 +175,18 @@ void OnnxEditor::apply(Edits& edits) noexcept {
     nodes.ExtractSubrange(0, nodes.size(), edit.old.data());
     for (onnx::NodeProto* node : edit.order) nodes.AddAllocated(node);
     for (onnx::NodeProto* node : edit.erased) delete node;
-    const auto orphan = [&](const auto& entry) {
-      return std::binary_search(
-          edits.orphans.begin(), edits.orphans.end(), std::make_pair(edit.graph, std::string_view(entry.name())),
-          [](const auto& a, const auto& b) {
-            return a.first != b.first ? a.first < b.first : std::string_view(a.second) < std::string_view(b.second);
-          });
+    const auto gone = [&](std::string_view name) {
+      return std::binary_search(edits.orphans.begin(), edits.orphans.end(), std::make_pair(edit.graph, name),
+                                [](const auto& a, const auto& b) {
+                                  return a.first != b.first ? a.first < b.first
+                                                            : std::string_view(a.second) < std::string_view(b.second);
+                                });
     };
+    const auto orphan = [&](const auto& entry) { return gone(entry.name()); };
     remove_if(*graph.mutable_value_info(), orphan);
     remove_if(*graph.mutable_initializer(), orphan);
+    remove_if(*graph.mutable_quantization_annotation(),
+              [&](const onnx::TensorAnnotation& entry) { return gone(entry.tensor_name()); });
   }
   for (const std::uint64_t id : links_.erased()) nodes_[id].proto = nullptr;
   // The graphs own the new ones now.

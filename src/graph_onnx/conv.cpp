@@ -149,7 +149,9 @@ Result<OnnxConv> read_conv(const OnnxEditor& editor, Node node) {
   const TensorType& bias = has_bias ? editor.type(view.inputs[2]) : x;
 
   OnnxConv conv;
-  conv.signature = "x " + x.text() + ", w " + w.text() + (has_bias ? ", bias " + bias.text() : "");
+  conv.signature = "x " + x.text() + ", w " + w.text() + (has_bias ? ", bias " + bias.text() : "") + ", nchw";
+  if (const std::string attributes = attributes_text(editor.proto(node)); !attributes.empty())
+    conv.signature += ", " + attributes;
   const auto not_ours = [&](std::string reason) {
     conv.reason = std::move(reason);
     return conv;
@@ -166,7 +168,6 @@ Result<OnnxConv> read_conv(const OnnxEditor& editor, Node node) {
 
   OnnxAttributes attributes(editor.proto(node));
   SL_ASSIGN(const Window window, read_window(attributes, w.dims));
-  conv.signature += ", group " + std::to_string(window.group);
   SL_TRY(check_shapes(x, w, bias, has_bias, window));
   if (const std::string unknown = attributes.unknown(); !unknown.empty())
     return not_ours("attribute \"" + unknown + "\" is not one of Conv's that are known here");

@@ -14,7 +14,7 @@ namespace sl::graph {
 struct OnnxConv {
   ConvProblem problem;
   std::string reason;       ///< empty where `problem` holds
-  std::string signature;    ///< op, shapes and types as the model has them
+  std::string signature;    ///< shapes, types, layout and attributes as the model has them
   bool open_batch = false;  ///< the reason is that the batch is not fixed
 };
 Result<OnnxConv> read_conv(const OnnxEditor&, Node);

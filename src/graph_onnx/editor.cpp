@@ -119,8 +119,8 @@ Status OnnxEditor::read_graph(onnx::GraphProto& graph, const onnx::GraphProto& s
 
 Status OnnxEditor::read_values(onnx::GraphProto& graph, std::size_t index) {
   for (const onnx::ValueInfoProto& input : graph.input()) {
-    SL_ASSIGN(const Value ignored, define(input.name(), index));
-    (void)ignored;
+    SL_ASSIGN(const Value value, define(input.name(), index));
+    values_[static_cast<std::size_t>(value)].input = true;
   }
   for (const onnx::TensorProto& tensor : graph.initializer()) {
     const auto input = scopes_.back().find(tensor.name());

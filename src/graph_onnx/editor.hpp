@@ -67,6 +67,7 @@ class OnnxEditor final : public GraphEditor {
     TensorType type;
     const onnx::TensorProto* constant = nullptr;
     std::size_t graph = 0;
+    bool input = false;  ///< of its graph; it may have a default as well
   };
   struct GraphInfo {
     onnx::GraphProto* proto = nullptr;
@@ -84,6 +85,9 @@ class OnnxEditor final : public GraphEditor {
 
   struct Edits;
   Status make_edits(Edits&) const;
+  std::unique_ptr<onnx::NodeProto> make_proto(Node, const NodeView&) const;
+  Status check_outputs() const;
+  void find_orphans(Edits&) const;
   void apply(Edits&) noexcept;
 
   onnx::ModelProto& model_;

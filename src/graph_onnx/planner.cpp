@@ -75,7 +75,12 @@ Outcome replace_convolutions(OnnxEditor& editor, const OnnxOptions& options, Gra
   pass.log = options.log;
   if (options.regular) {
     pass.regular = [&](const GraphEditor&, Node, const NodePlan& plan) -> Result<Regular> {
-      return options.regular(std::any_cast<ConvProblem>(&plan.payload));
+      const auto* chosen = std::any_cast<ConvProblem>(&plan.payload);
+      if (chosen == nullptr) return options.regular(nullptr);
+      ConvProblem alone = *chosen;  // an activation that the plan folds in is another node's to the regular lowering
+      alone.activation = Activation::none;
+      alone.alpha = alone.beta = 0.0F;
+      return options.regular(&alone);
     };
   }
   return replace(seen == nullptr ? editor : *seen, pass);

@@ -96,6 +96,17 @@ TEST_P(Reading, ConvNode) {
 INSTANTIATE_TEST_SUITE_P(All, Reading, testing::ValuesIn(cases),
                          [](const auto& info) { return std::string(info.param.name); });
 
+TEST(OnnxSignature, NamesShapesTypesLayoutAndAttributesOfWhatIsNoProblemOfOurs) {
+  const auto model = model_of(
+      "g (float[1,8,H,6] x, float[8,1,3,3] w, float[8] b) => (y) { "
+      "y = Conv<group=8, auto_pad=\"SAME_UPPER\", strides=[2,1]>(x, w, b) }");
+  const Replaced replaced = replace_in(model);
+  ASSERT_EQ(replaced.outcome.report.nodes.size(), 1U);
+  EXPECT_EQ(replaced.outcome.report.nodes[0].signature,
+            "Conv x float [1, 8, ?, 6], w float [8, 1, 3, 3], bias float [8], nchw, group 8, auto_pad SAME_UPPER, "
+            "strides [2, 1]");
+}
+
 TEST(OnnxBatch, ASymbolIsPlannedForTheBatchThatIsAskedFor) {
   const auto model = model_of(
       "g (float[N,8,6,6] x, float[8,1,3,3] w) => (float[N,8,6,6] z) {"

@@ -69,12 +69,29 @@ TEST(OnnxReplace, ClipWithInitialisersIsFoldedAndLeavesNoOrphans) {
   add_scalar(model, "unused before", 1.0F);
   auto* info = model.mutable_graph()->add_value_info();
   info->set_name("y");
+  for (const char* name : {"y", "w"}) model.mutable_graph()->add_quantization_annotation()->set_tensor_name(name);
   const Replaced replaced = replace_in(model);
   ASSERT_FALSE(replaced.outcome.error) << replaced.outcome.error->message;
   EXPECT_EQ(text_of(replaced.model.graph()), "ai.sluice::Conv2d(x,w)->z");
   ASSERT_EQ(replaced.model.graph().initializer_size(), 1) << "what was there without a reader stays";
   EXPECT_EQ(replaced.model.graph().initializer(0).name(), "unused before");
   EXPECT_EQ(replaced.model.graph().value_info_size(), 0);
+  ASSERT_EQ(replaced.model.graph().quantization_annotation_size(), 1);
+  EXPECT_EQ(replaced.model.graph().quantization_annotation(0).tensor_name(), "w");
+}
+
+TEST(OnnxReplace, AnInputKeepsItsDefault) {
+  // Before IR version 4 every initialiser is an input too.
+  auto model = model_of("g (float[1,8,6,6] x, float[8,1,3,3] w, float lo, float hi) => (float[1,8,6,6] z) { " +
+                            std::string(conv) + "z = Clip(y, lo, hi) }",
+                        17, 3);
+  add_scalar(model, "lo", 0.0F);
+  add_scalar(model, "hi", 6.0F);
+  const Replaced replaced = replace_in(model);
+  ASSERT_FALSE(replaced.outcome.error) << replaced.outcome.error->message;
+  EXPECT_EQ(text_of(replaced.model.graph()), "ai.sluice::Conv2d(x,w)->z");
+  EXPECT_EQ(replaced.model.graph().input_size(), 4);
+  EXPECT_EQ(replaced.model.graph().initializer_size(), 2);
 }
 
 TEST(OnnxReplace, TheNewNodeHasTheOldAttributesAndWhatRebuildsThePlan) {
@@ -132,6 +149,19 @@ TEST(OnnxReplace, NestedGraphsAreEditedAndWhatTheyReadStays) {
       << "y is read in a nested graph too, so its Relu stays";
 }
 
+TEST(OnnxReplace, OrphansOfNestedNodesGoFromTheOuterGraph) {
+  auto model = model_of(
+      "g (bool c, float[1,8,6,6] x, float[8,1,3,3] w) => (float[1,8,6,6] z) { "
+      "z = If (c) <then_branch = t () => (float[1,8,6,6] a) { b = Conv<group=8, pads=[1,1,1,1]>(x, w) "
+      "a = Clip(b, lo, hi) }, else_branch = e () => (float[1,8,6,6] d) { d = Neg(x) }> }");
+  add_scalar(model, "lo", 0.0F);
+  add_scalar(model, "hi", 6.0F);
+  const Replaced replaced = replace_in(model);
+  ASSERT_FALSE(replaced.outcome.error) << replaced.outcome.error->message;
+  EXPECT_EQ(text_of(replaced.model.graph()), "If(c)->z {ai.sluice::Conv2d(x,w)->a} {Neg(x)->d}");
+  EXPECT_EQ(replaced.model.graph().initializer_size(), 0);
+}
+
 TEST(OnnxReplace, LoopBodies) {
   const Replaced replaced = replace_in(
       model_of("g (int64 n, bool c, float[1,8,6,6] x, float[8,1,3,3] w) => (float[1,8,6,6] z) { "
@@ -149,6 +179,18 @@ TEST(OnnxReplace, NothingTakenChangesNoByte) {
   ASSERT_FALSE(replaced.outcome.error);
   EXPECT_EQ(replaced.outcome.report.count(graph::Action::keep), 1);
   EXPECT_EQ(replaced.model.SerializeAsString(), model.SerializeAsString());
+}
+
+TEST(OnnxReplace, TheRegularLoweringIsAskedForTheConvolutionAlone) {
+  graph::OnnxOptions options = forced();
+  options.regular = [](const ConvProblem* problem) {
+    EXPECT_EQ(problem->to_string(), parse("g8mb1ic8ih6oc8oh6kh3ph1").value().to_string());
+    return Regular::no;
+  };
+  const Replaced replaced = replace_in(model_of(std::string(head) + conv + "z = LeakyRelu<alpha=0.25>(y) }"), options);
+  ASSERT_FALSE(replaced.outcome.error) << replaced.outcome.error->message;
+  EXPECT_EQ(replaced.outcome.report.nodes.at(0).verdict, Verdict::required);
+  EXPECT_EQ(text_of(replaced.model.graph()), "ai.sluice::Conv2d(x,w)->z");
 }
 
 TEST(OnnxReplace, RequiredThatCannotBeReadFailsUntouched) {
