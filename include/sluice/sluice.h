@@ -272,6 +272,7 @@ typedef struct sluice_graph_editor {
   /* looking */
   sluice_status (*nodes)(void* user, sluice_id_list* out); /* in order, those of nested graphs included */
   const char* (*op)(void* user, sluice_node node);         /* valid until the next call; NULL: there is no such node */
+  /* NULL: it has none; or it failed, where sluice_graph_error() was called */
   const char* (*name)(void* user, sluice_node node);
   sluice_status (*inputs)(void* user, sluice_node node, sluice_id_list* out);
   sluice_status (*outputs)(void* user, sluice_node node, sluice_id_list* out);

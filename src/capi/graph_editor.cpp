@@ -57,7 +57,10 @@ Result<graph::Attribute> read_attribute(const sluice_attribute& from, const std:
 void forget_callback_error() noexcept { said.clear(); }
 
 Status callback_status(const char* callback, sluice_status status) {
-  if (status == SLUICE_OK) return {};
+  if (status == SLUICE_OK) {
+    said.clear();  // of a callback that got over its own failure
+    return {};
+  }
   const bool known = status >= SLUICE_NOT_PREPARED && status <= SLUICE_INTERNAL;
   std::string message = std::string("callback ") + callback + " answered " + sluice_status_name(status);
   if (!said.empty()) message += ": " + std::exchange(said, {});
@@ -128,15 +131,18 @@ Status CallbackEditor::nodes(std::vector<Node>& out) const {
 }
 
 Result<std::string_view> CallbackEditor::op(Node node) const {
+  said.clear();
   const char* op = calls_.op(calls_.user, number(node));
-  if (op == nullptr)
-    return Error{Code::invalid, "callback op answered NULL: there is no node " + std::to_string(number(node))};
-  return std::string_view(op);
+  if (op != nullptr) return std::string_view(op);
+  if (!said.empty()) return callback_status("op", SLUICE_INTERNAL).error();
+  return Error{Code::invalid, "callback op answered NULL: there is no node " + std::to_string(number(node))};
 }
 
 Status CallbackEditor::view(Node node, graph::NodeView& out) const {
   SL_ASSIGN(out.op, op(node));
+  said.clear();
   const char* name = calls_.name == nullptr ? nullptr : calls_.name(calls_.user, number(node));
+  if (name == nullptr && !said.empty()) return callback_status("name", SLUICE_INTERNAL);
   out.name = name == nullptr ? "" : name;
   const auto read = [&](const char* callback, auto* function, std::vector<Value>& to) -> Status {
     ids_.ids.clear();

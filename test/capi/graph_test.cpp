@@ -38,8 +38,8 @@ class UserGraph : public sluice::GraphEditor {
     for (const Node node : nodes) out.push_back(static_cast<std::uint64_t>(node));
     return status;
   }
-  const char* op(sluice_node node) override { return view(node).op.c_str(); }
-  const char* name(sluice_node node) override { return view(node).name.c_str(); }
+  const char* op(sluice_node node) override { return text(&graph::NodeView::op, node); }
+  const char* name(sluice_node node) override { return text(&graph::NodeView::name, node); }
   sluice_status inputs(sluice_node node, std::vector<sluice_value>& out) override {
     if (const sluice_status status = step(); status != SLUICE_OK) return status;
     for (const Value value : view(node).inputs) out.push_back(static_cast<std::uint64_t>(value));
@@ -101,6 +101,9 @@ class UserGraph : public sluice::GraphEditor {
   const graph::NodeView& view(sluice_node node) {
     if (!graph_.view(Node{node}, view_).ok()) throw std::out_of_range("no such node");
     return view_;
+  }
+  const char* text(std::string graph::NodeView::*field, sluice_node node) {
+    return step() == SLUICE_OK ? (view(node).*field).c_str() : nullptr;
   }
   sluice_status step() {
     if (calls++ != fail_at) return SLUICE_OK;
@@ -209,7 +212,7 @@ TEST(CapiGraph, AFailingCallbackIsUndoneAndNamed) {
         }
         const std::string said = throws ? "thrown by a callback" : "said by a callback";
         if (!status.ok()) {
-          ASSERT_EQ(status.code(), throws ? SLUICE_INTERNAL : SLUICE_DEVICE_ERROR);
+          ASSERT_TRUE(status.code() == SLUICE_INTERNAL || (!throws && status.code() == SLUICE_DEVICE_ERROR));
           ASSERT_NE(std::string(status.message()).find(said), std::string::npos) << status.message();
           ASSERT_EQ(graph->dump(), before);
         } else {
