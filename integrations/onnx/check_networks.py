@@ -2,7 +2,12 @@
 nodes run through the C ABI; and every Sluice node's result with the double-precision convolution, within its rounding bound
 (docs/numerics.md).
 
-    check_networks.py --program build/release/sluice --library build/release/libsluice.so [--device host] [--size 64]
+    check_networks.py --program build/release/sluice --library build/release/libsluice.so [--device host]
+
+Where the device is, libonnx need not be. Rewrite here, run there:
+
+    check_networks.py --program build/release/sluice --prepare build/networks
+    check_networks.py --rewritten build/networks --library build/release/libsluice.so --device cuda:0
 
 Exit code 1 where an output is beyond its bound, or a network has no node that was replaced.
 """
@@ -10,6 +15,7 @@ Exit code 1 where an output is beyond its bound, or a network has no node that w
 import argparse
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -67,50 +73,80 @@ def error_over_bound(node, inputs, y):
     return np.inf if np.isnan(y).any() else float(np.max(np.abs(y - want) / allowed))
 
 
-def check(name, arguments, folder, context, memory):
-    original, rewritten = folder / f"{name}.onnx", folder / f"{name}.sluice.onnx"
-    onnx.save(networks.make(name, arguments.size), original)
-    table = folder / "table.json"
+def prepare(name, folder, arguments):
+    """Leaves NAME.onnx, the rewritten structure, and NAME.json, the report, in the folder."""
+    original, table = folder / f".{name}.original.onnx", folder / ".table.json"
+    shutil.copyfile(networks.FOLDER / f"{name}.onnx", original)
     table.write_text(json.dumps(TABLE))
-    report = json.loads(subprocess.run(
-        [arguments.program, "rewrite", original, "-o", rewritten, "--device", arguments.target, "--routing-table", table, "--json"],
-        check=True, capture_output=True, text=True).stdout)
-    image = np.random.default_rng(7).standard_normal((1, 3, arguments.size, arguments.size)).astype(np.float32)
-    want = onnxruntime.InferenceSession(original, providers=["CPUExecutionProvider"]).run(None, {"image": image})[0]
+    made = subprocess.run([arguments.program, "rewrite", original, "-o", folder / f"{name}.onnx", "--device", arguments.target,
+                           "--routing-table", table, "--json"], capture_output=True, text=True)
+    original.unlink()
+    table.unlink()
+    if made.returncode != 0:
+        raise SystemExit(f"{name}: sluice rewrite failed: {made.stderr.strip()}")
+    (folder / f"{name}.json").write_text(made.stdout)
+
+
+def check(name, folder, context, memory):
+    original = networks.make(name)
+    report = json.loads((folder / f"{name}.json").read_text())
+    shape = [d.dim_value for d in original.graph.input[0].type.tensor_type.shape.dim]
+    image = np.random.default_rng(7).standard_normal(shape, np.float32)
+    session = onnxruntime.InferenceSession(original.SerializeToString(), providers=["CPUExecutionProvider"])
+    want = session.run(None, {"image": image})[0]
     worst = [0.0]
-    model = evaluate.Rewritten(onnx.load(rewritten), context, memory)
+    rewritten = networks.fill(onnx.load(folder / f"{name}.onnx", load_external_data=False))
+    model = evaluate.Rewritten(rewritten, context, memory)
     got = model.run({"image": image}, lambda node, inputs, y: worst.append(error_over_bound(node, inputs, y)))[0]
     ours = [step for _, mine, step in model.steps if mine]
     counts = {**report["verdicts"], "taken": report["actions"]["take"], "folded": sum(n["absorbed"] for n in report["nodes"])}
-    row = {"network": name, **counts, "run": sum(node.device_calls for node in ours), "error_over_bound": max(worst),
+    row = {"network": name, "nodes": report["graph_nodes"], **counts, "run": sum(node.device_calls for node in ours),
+           "error_over_bound": max(worst),
            "output_difference": float(np.max(np.abs(got - want)) / np.max(np.abs(want)))}
     # Two right evaluations in fp32 of networks this deep differ by rounding alone; 1e-4 of the largest output is far more.
     fine = row["taken"] > 0 and row["run"] == row["taken"] and row["error_over_bound"] <= 1 and row["output_difference"] <= 1e-4
     return row, fine
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", required=True, help="the sluice program")
-    parser.add_argument("--library", required=True, help="libsluice.so")
-    parser.add_argument("--target", default="h200", help="what the models are prepared for (default h200)")
-    parser.add_argument("--device", default="host", help="what runs their Sluice nodes: host, or cuda:N with torch (default host)")
-    parser.add_argument("--cache", help="cache directory (default: none)")
-    parser.add_argument("--size", type=int, default=64, help="rows and columns of the image (default 64)")
-    parser.add_argument("networks", nargs="*", default=[], help=", ".join(networks.NETWORKS))
-    arguments = parser.parse_args()
+def run(names, folder, arguments):
     context = evaluate.sluice_abi.Context(arguments.library, arguments.device, arguments.cache or "off", force=True,
                                           policy=evaluate.IMMEDIATE)
     memory = evaluate.TorchMemory(arguments.device) if arguments.device.startswith("cuda") else evaluate.HostMemory()
     failed = False
-    with tempfile.TemporaryDirectory(prefix="sluice-networks-") as folder:
-        for name in arguments.networks or networks.NETWORKS:
-            start = time.monotonic()
-            row, fine = check(name, arguments, pathlib.Path(folder), context, memory)
-            print(json.dumps({**row, "seconds": round(time.monotonic() - start, 1), "fine": fine}), flush=True)
-            failed = failed or not fine
+    for name in names:
+        start = time.monotonic()
+        row, fine = check(name, folder, context, memory)
+        print(json.dumps({"device": arguments.device, **row, "seconds": round(time.monotonic() - start, 1), "fine": fine}), flush=True)
+        failed = failed or not fine
     context.close()
     return 1 if failed else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", help="the sluice program, which rewrites")
+    parser.add_argument("--library", help="libsluice.so, which runs the rewritten nodes")
+    parser.add_argument("--prepare", type=pathlib.Path, metavar="DIR", help="rewrite into this folder, and run nothing")
+    parser.add_argument("--rewritten", type=pathlib.Path, metavar="DIR", help="run what --prepare left in this folder")
+    parser.add_argument("--target", default="h200", help="what the models are prepared for (default h200)")
+    parser.add_argument("--device", default="host", help="what runs their Sluice nodes: host, or cuda:N with torch (default host)")
+    parser.add_argument("--cache", help="cache directory (default: none)")
+    parser.add_argument("networks", nargs="*", default=[], help=", ".join(networks.NETWORKS))
+    arguments = parser.parse_args()
+    names = arguments.networks or networks.NETWORKS
+    if arguments.program is None and arguments.rewritten is None:
+        parser.error("--program is missing (or --rewritten)")
+    if arguments.library is None and arguments.prepare is None:
+        parser.error("--library is missing (or --prepare)")
+    if unknown := set(names) - set(networks.NETWORKS):
+        parser.error(f"no such network: {', '.join(sorted(unknown))}")
+    with tempfile.TemporaryDirectory(prefix="sluice-networks-") as temporary:
+        folder = arguments.rewritten or arguments.prepare or pathlib.Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        if arguments.rewritten is None:
+            for name in names:
+                prepare(name, folder, arguments)
+        return 0 if arguments.prepare else run(names, folder, arguments)
 
 
 if __name__ == "__main__":

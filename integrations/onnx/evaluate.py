@@ -122,8 +122,11 @@ class Rewritten:
         self.model, self.steps = model, []
         graph = model.graph
         self.initialisers = {t.name: t for t in graph.initializer}
+        self.constants = {node.output[0]: node for node in graph.node if node.op_type == "Constant"}
         level, layers = {}, {}
         for node in graph.node:  # a Sluice node opens the next level; the nodes of one level are one session
+            if node.op_type == "Constant":
+                continue  # goes into each session that reads it
             here = max((level.get(i, 0) for i in node.input), default=0)
             ours = node.domain == DOMAIN
             if ours:
@@ -141,12 +144,15 @@ class Rewritten:
         self.steps.sort(key=lambda step: step[:2])
 
     def session(self, nodes):
+        read = dict.fromkeys(i for node in nodes for i in node.input)
+        nodes = [self.constants[i] for i in read if i in self.constants] + nodes
         made = {o for node in nodes for o in node.output}
         reads = list(dict.fromkeys(i for node in nodes for i in node.input if i and i not in made))
         inputs = [i for i in reads if i not in self.initialisers]
         outside = {o.name for o in self.model.graph.output}
         mine = {id(node) for node in nodes}
-        outputs = [o for o in made if o in outside or any(id(n) not in mine for n in self.readers.get(o, ()))]
+        outputs = [o for o in made if o not in self.constants
+                   and (o in outside or any(id(n) not in mine for n in self.readers.get(o, ())))]
         unknown = lambda name: helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
         graph = helper.make_graph(nodes, "part", [unknown(i) for i in inputs], [unknown(o) for o in outputs],
                                   [self.initialisers[i] for i in reads if i in self.initialisers])
