@@ -111,6 +111,10 @@ class Device {
   virtual Result<std::unique_ptr<Recording>> record(Stream, const std::function<Status(Stream)>& body) = 0;
   /// SM clock in MHz now; 0 where unknown.
   virtual int clock_mhz() { return 0; }
+  /// Has another library enqueue its work on `stream`, with this device's context current: `body` runs on the calling
+  /// thread, before return; on host in the stream's turn, so where it records at every replay: what `body` refers to
+  /// must outlive the recording. It must not wait for the stream.
+  virtual Status call(Stream stream, const std::function<Status(Stream)>& body) { return body(stream); }
 };
 
 }  // namespace sl

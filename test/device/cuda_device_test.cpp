@@ -164,6 +164,20 @@ TEST_F(FakeCuda, ARecordingReplaysAndTellsTheTime) {
   device->destroy_stream(*stream);
 }
 
+TEST_F(FakeCuda, AnotherLibraryIsCalledWithTheContextCurrent) {
+  const auto device = open();
+  const int before = control.fake_context_depth();
+  int inside = 0;
+  const Status called = device->call(nullptr, [&](Stream) -> Status {
+    inside = control.fake_context_depth();
+    return Error{Code::unsupported, "its own words"};
+  });
+  EXPECT_EQ(inside, before + 1);
+  EXPECT_EQ(control.fake_context_depth(), before);
+  ASSERT_FALSE(called.ok());
+  EXPECT_EQ(called.error().message, "its own words");
+}
+
 TEST_F(FakeCuda, AFailingBodyEndsTheCapture) {
   const auto device = open();
   const auto failed = device->record(nullptr, [](Stream) -> Status { return Error{Code::invalid, "body said no"}; });

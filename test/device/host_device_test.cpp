@@ -121,6 +121,25 @@ TEST(HostDevice, RecordsCopiesAndRefusesWhatMustBeCompleteOnReturn) {
   device->destroy_stream(stream);
 }
 
+TEST(HostDevice, AnotherLibrarysCallIsRecordedAndReplayed) {
+  const auto device = open_host_device();
+  const Stream stream = device->create_stream().value();
+  int calls = 0;
+  const auto count = [&](Stream on) -> Status {
+    EXPECT_EQ(on, stream);
+    ++calls;
+    return {};
+  };
+  ASSERT_TRUE(device->call(stream, count).ok());
+  EXPECT_EQ(calls, 1) << "at once";
+  const auto recording = device->record(stream, [&](Stream s) { return device->call(s, count); });
+  ASSERT_TRUE(recording.ok()) << recording.error().message;
+  EXPECT_EQ(calls, 1) << "not while it records";
+  ASSERT_TRUE((*recording)->replay().ok() && (*recording)->replay().ok());
+  EXPECT_EQ(calls, 3);
+  device->destroy_stream(stream);
+}
+
 TEST(HostDevice, RefusesBinariesThatAreNotItsOwn) {
   const auto device = open_host_device();
   Binary cubin;

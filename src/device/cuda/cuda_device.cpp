@@ -173,6 +173,12 @@ Result<std::unique_ptr<Recording>> CudaDevice::record(Stream stream, const std::
   return cuda::record(context_, native(stream), body);
 }
 
+Status CudaDevice::call(Stream stream, const std::function<Status(Stream)>& body) {
+  const CallScope scope(*context_);
+  SL_TRY(scope.status("call"));
+  return body(stream);
+}
+
 int CudaDevice::clock_mhz() { return context_->forked() ? 0 : sm_clock_mhz(api_, context_->device()); }
 
 }  // namespace sl::cuda

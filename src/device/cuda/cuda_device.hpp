@@ -30,6 +30,7 @@ class CudaDevice final : public Device {
   Status copy(void* to, const void* from, std::size_t bytes, Stream) override;
   Status fill(void* device, unsigned char byte, std::size_t bytes, Stream) override;
   Result<std::unique_ptr<Recording>> record(Stream, const std::function<Status(Stream)>& body) override;
+  Status call(Stream, const std::function<Status(Stream)>& body) override;
   int clock_mhz() override;
 
  private:

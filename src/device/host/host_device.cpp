@@ -329,6 +329,10 @@ Result<std::unique_ptr<Recording>> HostDevice::record(Stream handle, const std::
   return std::unique_ptr<Recording>(std::make_unique<HostRecording>(stream, std::move(calls)));
 }
 
+Status HostDevice::call(Stream stream, const std::function<Status(Stream)>& body) {
+  return enqueue(stream, [stream, body] { return body(stream); });
+}
+
 std::shared_ptr<Device> open_host_device(HostDeviceOptions options) {
   return std::make_shared<HostDevice>(options.capability, options.threads, options.seed, std::move(options.log));
 }
