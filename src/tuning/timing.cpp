@@ -208,6 +208,42 @@ double Samples::percentile(double p) const {
   return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
+std::pair<double, double> Samples::median_interval() const {
+  if (us.empty()) return {0, 0};
+  std::vector<double> sorted = us;
+  std::sort(sorted.begin(), sorted.end());
+  // The number of samples below the median is binomial(n, 1/2): its normal quantile, rounded outwards.
+  const auto n = static_cast<double>(sorted.size());
+  const double low = std::floor((n - 1.96 * std::sqrt(n)) / 2);
+  const std::size_t skip = sorted.size() < 6 || low < 1 ? 0 : static_cast<std::size_t>(low) - 1;
+  return {sorted[skip], sorted[sorted.size() - 1 - skip]};
+}
+
+std::string_view name(Comparison comparison) {
+  switch (comparison) {
+    case Comparison::faster:
+      return "faster";
+    case Comparison::same:
+      return "same";
+    case Comparison::slower:
+      return "slower";
+    case Comparison::ambiguous:
+      break;
+  }
+  return "ambiguous";
+}
+
+Comparison compare_medians(const Samples& ours, const Samples& theirs, double equal) {
+  const auto [our_low, our_high] = ours.median_interval();
+  const auto [their_low, their_high] = theirs.median_interval();
+  if (!(our_low > 0) || !(their_low > 0)) return Comparison::ambiguous;
+  const double least = their_low / our_high, most = their_high / our_low;  // how many times as fast
+  if (least >= 1 - equal && most <= 1 + equal) return Comparison::same;
+  if (least > 1) return Comparison::faster;
+  if (most < 1) return Comparison::slower;
+  return Comparison::ambiguous;
+}
+
 std::vector<Samples> time_interleaved(Device& device, Stream stream, const std::vector<Workload>& work, int sets,
                                       const TimingOptions& options) {
   std::vector<Samples> out(work.size());

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/conv_problem.hpp"
@@ -38,6 +39,9 @@ struct Samples {
   std::string error;  ///< why there are none
   double median() const;
   double percentile(double p) const;  ///< p in 0..1, interpolated; 0 where there are no samples
+  /// 95 % confidence interval of the median, whatever the distribution: the two order statistics that hold it. Fewer
+  /// than six samples do not allow one; then it is the whole range. {0, 0} where there are none.
+  std::pair<double, double> median_interval() const;
 };
 
 /// Something to time: enqueues one call that uses buffer set `set` (0 <= set < sets).
@@ -57,6 +61,14 @@ double noise_floor(const std::vector<Samples>&);
 /// (relative) of it. Then no difference was measured, and the earliest keeps winning however the noise falls. Abandoned
 /// ones count only where nothing else is left.
 int fastest(const std::vector<Samples>&, double margin);
+
+enum class Comparison { faster, same, slower, ambiguous };
+std::string_view name(Comparison);
+
+/// Whether `ours` is faster than `theirs`, from the two confidence intervals of the medians: "same" where their ratio
+/// lies within `equal` of 1 for certain, else faster or slower where it lies on one side of 1 for certain, else
+/// ambiguous (also where one has no samples).
+Comparison compare_medians(const Samples& ours, const Samples& theirs, double equal = 0.02);
 
 /// How many buffer sets of `bytes_per_set` leave L2, within `scratch_bytes`: at least 1, at most 64.
 int rotating_sets(const DeviceInfo&, std::int64_t bytes_per_set, std::uint64_t scratch_bytes);

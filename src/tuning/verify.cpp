@@ -35,10 +35,12 @@ Verifier::Verifier(Device& device, Stream stream, Workspace& workspace, const Co
       options_(options),
       bound_(problem, workspace.host_data(), workspace.x_max()) {}
 
-Result<double> Verifier::verify(const Launchable& candidate) {
-  SL_TRY(run(candidate, y_));
+Result<double> Verifier::verify(const Launchable& candidate) { return verify(launch(candidate), candidate.arithmetic); }
+
+Result<double> Verifier::verify(const Workload& call, Arithmetic arithmetic) {
+  SL_TRY(run(call, y_));
   SL_TRY(check_finite());
-  const CheckResult check = check_output(problem_, workspace_.host_data().view(), y_, {candidate.arithmetic, false},
+  const CheckResult check = check_output(problem_, workspace_.host_data().view(), y_, {arithmetic, false},
                                          sample_size(problem_, options_.outputs));
   if (!check.ok()) {
     return wrong(std::to_string(check.wrong) + " of " + std::to_string(check.checked) + " sampled outputs; " +
@@ -46,9 +48,9 @@ Result<double> Verifier::verify(const Launchable& candidate) {
   }
   if (base_.empty()) {
     base_ = y_;
-    base_arithmetic_ = candidate.arithmetic;
+    base_arithmetic_ = arithmetic;
   } else {
-    SL_TRY(compare_with_base(candidate.arithmetic));
+    SL_TRY(compare_with_base(arithmetic));
   }
   return check.error_over_bound;
 }
@@ -57,7 +59,7 @@ Status Verifier::verify_repeats(const Launchable& candidate) {
   const bool first_ever = base_.empty();
   if (Result<double> first = verify(candidate); !first.ok()) return std::move(first).error();
   std::vector<std::byte> again;
-  SL_TRY(run(candidate, again));
+  SL_TRY(run(launch(candidate), again));
   const auto [ours, theirs] = std::mismatch(y_.begin(), y_.end(), again.begin(), again.end());
   if (ours == y_.end() && theirs == again.end()) return {};
   if (first_ever) base_.clear();  // it is no measure for others
@@ -65,9 +67,15 @@ Status Verifier::verify_repeats(const Launchable& candidate) {
   return wrong("two runs on the same data differ, first at " + output_name(problem_, index));
 }
 
-Status Verifier::run(const Launchable& candidate, std::vector<std::byte>& y) {
+Workload Verifier::launch(const Launchable& candidate) const {
+  return [this, &candidate](int set, Stream on) {
+    return device_.launch(*candidate.kernel, candidate.geometry, workspace_.bind(candidate.params, set), on);
+  };
+}
+
+Status Verifier::run(const Workload& call, std::vector<std::byte>& y) {
   SL_TRY(workspace_.poison(0));
-  Status status = device_.launch(*candidate.kernel, candidate.geometry, workspace_.bind(candidate.params, 0), stream_);
+  Status status = call(0, stream_);
   if (status.ok()) status = device_.synchronize(stream_);
   if (!status.ok()) return labelled("launch", status.error());
   if (const Status fenced = workspace_.check_redzones(0); !fenced.ok()) {

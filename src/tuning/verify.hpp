@@ -10,6 +10,7 @@
 #include "device/device.hpp"
 #include "reference/reference.hpp"
 #include "tuning/compare.hpp"
+#include "tuning/timing.hpp"
 #include "tuning/workspace.hpp"
 
 namespace sl {
@@ -38,12 +39,15 @@ class Verifier {
   /// the bound of the double reference; every output is within both bounds of the base's.
   /// Yields error over bound, or an error whose message is the candidate's outcome ("launch: ...", "wrong: ...").
   Result<double> verify(const Launchable&);
+  /// The same of anything that computes y of set 0: another library, say.
+  Result<double> verify(const Workload&, Arithmetic);
 
   /// Runs it twice more: verifies, and demands that the two runs are equal bit for bit (a race may pass once).
   Status verify_repeats(const Launchable&);
 
  private:
-  Status run(const Launchable&, std::vector<std::byte>& y);
+  Workload launch(const Launchable&) const;
+  Status run(const Workload&, std::vector<std::byte>& y);
   Status check_finite() const;
   Status compare_with_base(Arithmetic) const;
 

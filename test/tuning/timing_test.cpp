@@ -216,6 +216,33 @@ TEST_F(Interleaved, BeyondTheDeadlineOnlyTheFirstThatWorksIsMeasured) {
   EXPECT_EQ(samples[3].error, skipped_budget);
 }
 
+Samples spread_around(double middle, double step, int count) {
+  Samples samples;
+  for (int i = 0; i < count; ++i) samples.us.push_back(middle + step * (i - (count - 1) / 2.0));
+  return samples;
+}
+
+TEST(MedianInterval, HoldsTheMedianAndNarrowsWithSamples) {
+  EXPECT_EQ(Samples{}.median_interval(), std::make_pair(0.0, 0.0));
+  EXPECT_EQ((Samples{{7}, false, {}}.median_interval()), std::make_pair(7.0, 7.0));
+  EXPECT_EQ(spread_around(100, 1, 5).median_interval(), std::make_pair(98.0, 102.0)) << "too few: the whole range";
+  EXPECT_EQ(spread_around(100, 1, 9).median_interval(), std::make_pair(96.0, 104.0));
+  // Ranks 9 and 22 of 30: at least 95 % by the binomial distribution, whose own are 10 and 21.
+  EXPECT_EQ(spread_around(100, 1, 30).median_interval(), std::make_pair(93.5, 106.5));
+}
+
+TEST(CompareMedians, IsCertainOrSaysThatItIsNot) {
+  const Samples hundred = spread_around(100, 0.01, 30);
+  EXPECT_EQ(compare_medians(hundred, spread_around(110, 0.01, 30)), Comparison::faster);
+  EXPECT_EQ(compare_medians(hundred, spread_around(90, 0.01, 30)), Comparison::slower);
+  EXPECT_EQ(compare_medians(hundred, spread_around(101, 0.01, 30)), Comparison::same)
+      << "1 % is nothing, however certain";
+  EXPECT_EQ(compare_medians(hundred, spread_around(102, 1, 30)), Comparison::ambiguous) << "the interval holds 1";
+  EXPECT_EQ(compare_medians(hundred, spread_around(102, 0.05, 30)), Comparison::faster);
+  EXPECT_EQ(compare_medians(hundred, Samples{}), Comparison::ambiguous);
+  EXPECT_EQ(name(Comparison::ambiguous), "ambiguous");
+}
+
 TEST_F(Interleaved, NothingToTimeIsNoError) { EXPECT_TRUE(time(0, {}).empty()); }
 
 }  // namespace
