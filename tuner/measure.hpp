@@ -31,6 +31,7 @@ struct MeasureOptions {
   Fill fill = Fill::random;
   std::int64_t check = -1;  ///< outputs to check; 0 = all, -1 = about a second's worth
   int rounds = 30;          ///< timed replays; 0 = do not time
+  bool warm = false;        ///< one buffer set: what fits stays in L2
 };
 
 /// A wrong output is not an error here: Measurement::wrong counts it. A write outside of y is Code::wrong_result.
