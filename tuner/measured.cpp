@@ -17,8 +17,43 @@ std::string joined(const std::set<std::string>& texts) {
   return all;
 }
 
+std::string version_of(const Json& number) {
+  const int cudnn = number;
+  return std::to_string(cudnn / 10000) + "." + std::to_string(cudnn / 100 % 100);
+}
+
+/// What the rivals of a file were: of compare_torch.py PyTorch's ways too, of `sluice bench` cuDNN alone.
+std::string baseline_of(const Json& header) {
+  if (header.contains("torch")) {
+    return "fastest of cuDNN " + version_of(header.at("cudnn")) + " (every engine), PyTorch " +
+           header.at("torch").get<std::string>() + " eager and native";
+  }
+  return "fastest engine of cuDNN " + version_of(header.at("cudnn"));
+}
+
 class Reader {
  public:
+  /// A file of `sluice bench`: one object that holds its rows.
+  Status whole(const Json& file, const std::string& path) {
+    try {
+      if (file.value("protocol", "cold") != "cold") {
+        return Error{Code::invalid, path + ": protocol = " + file.at("protocol").dump() +
+                                        ": a routing table is made from rows that were measured cold"};
+      }
+      if (!file.contains("capability")) {
+        return Error{Code::invalid, path +
+                                        ": no capability in the header: rows of an older `sluice bench`, which knew "
+                                        "no rivals; measure them again"};
+      }
+      SL_TRY(header(file, path));
+      std::size_t index = 0;
+      for (const Json& row : file.at("rows")) SL_TRY(call(row, path + ", row " + std::to_string(index++)));
+      return {};
+    } catch (const Json::exception& error) {
+      return Error{Code::invalid, path + ": " + error.what()};
+    }
+  }
+
   Status line(const std::string& text, const std::string& where) {
     try {
       const Json row = Json::parse(text);
@@ -45,9 +80,7 @@ class Reader {
     }
     out_.gpu = gpu;
     out_.capability = row.at("capability");
-    const int cudnn = row.at("cudnn");
-    baselines_.insert("fastest of cuDNN " + std::to_string(cudnn / 10000) + "." + std::to_string(cudnn / 100 % 100) +
-                      " (every engine), PyTorch " + row.at("torch").get<std::string>() + " eager and native");
+    baselines_.insert(baseline_of(row));
     const std::string commit = row.value("commit", ""), driver = row.value("driver", "");
     versions_.insert("sluice " + row.at("sluice").get<std::string>() + (commit.empty() ? "" : " at " + commit) +
                      (driver.empty() ? "" : ", driver " + driver));
@@ -86,6 +119,12 @@ Result<MeasuredFile> read_measured(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     std::ifstream file(path);
     if (!file) return Error{Code::invalid, path + ": cannot be read"};
+    if (const Json whole = Json::parse(file, nullptr, false); whole.is_object() && whole.contains("rows")) {
+      SL_TRY(reader.whole(whole, path));
+      continue;
+    }
+    file.clear();
+    file.seekg(0);
     std::string text;
     for (int number = 1; std::getline(file, text); ++number) {
       if (!text.empty()) SL_TRY(reader.line(text, path + ":" + std::to_string(number)));

@@ -1,4 +1,5 @@
-// Reading rows that hold Sluice's time and rivals' times, from bench/compare_torch.py (a JSON object a line).
+// Reading rows that hold Sluice's time and rivals' times: files of `sluice bench` (one JSON object), and of
+// bench/compare_torch.py (a JSON object a line).
 #pragma once
 
 #include <string>

@@ -130,14 +130,41 @@ void add_suites(CLI::App& app, Options& o) {
   add_files(app, o);
 }
 
+void add_cudnn(CLI::App& app, Options& o) {
+  app.add_option("--rivals", o.rivals, "cudnn, timed in the same rotation, or none (default: cudnn where it is found)")
+      ->check(CLI::IsMember({"cudnn", "none"}))
+      ->group("cuDNN");
+  app.add_option("--cudnn-library", o.cudnn_library, "libcudnn.so.9, or its folder (default: searched for)")
+      ->type_name("PATH")
+      ->group("cuDNN");
+  app.add_option("--cudnn-engines", o.cudnn_engines,
+                 "Engines to try: what the heuristics name, or all (default heuristic)")
+      ->check(CLI::IsMember({"heuristic", "all"}))
+      ->group("cuDNN");
+  app.add_option("--cudnn-sample", o.cudnn_sample,
+                 "Try all engines for so many calls, spread over the list (default 0)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1 << 30))
+      ->group("cuDNN");
+  app.add_option("--cudnn-workspace-mb", o.cudnn_workspace_mb, "Workspace that an engine may want, MiB (default 1024)")
+      ->type_name("MB")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20))
+      ->group("cuDNN");
+}
+
 void add_bench(CLI::App& app, Options& o) {
   add_suites(app, o);
   app.add_option("--out", o.out, "Results, JSON; rows that are there already are not measured again")
       ->type_name("FILE")
       ->required();
-  app.add_option("--iters", o.iterations, "Timed replays of the winner and of the copy (default 30)")
+  app.add_option("--iters", o.iterations, "Timed replays of each contender (default 30)")
       ->type_name("N")
       ->check(CLI::Range(1, 100000));
+  app.add_flag("--warm", o.warm,
+               "One buffer set, so that what fits stays in L2 (default: buffers that rotate out of it)");
+  app.add_flag("--every-schedule", o.every_schedule,
+               "Time every schedule in its best configuration, not the base alone");
+  add_cudnn(app, o);
   app.add_option("--check", o.check, "Outputs to check, spread over y; 0 = all (default: about a second's worth)")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60));
@@ -166,7 +193,7 @@ void add_merge(CLI::App& app, Options& o) {
 }
 
 void add_derive(CLI::App& app, Options& o) {
-  app.add_option("ROWS", o.inputs, "Rows of bench/compare_torch.py: Sluice beside its rivals")
+  app.add_option("ROWS", o.inputs, "Rows of `sluice bench` or bench/compare_torch.py: Sluice beside its rivals")
       ->required()
       ->check(CLI::ExistingFile);
   app.add_option("--out", o.out, "The routing table, JSON")->type_name("FILE")->required();
@@ -299,7 +326,8 @@ void build(CLI::App& app, Options& o) {
   add_device(*explain, o, "cuda, cuda:N, host, or a described device as `sluice devices` lists them");
   add_files(*explain, o);
 
-  add_bench(*leaf(app, o, Command::bench, "bench", "Tune, check and time every call of a suite beside a copy"), o);
+  add_bench(
+      *leaf(app, o, Command::bench, "bench", "Tune, check and time every call of a suite beside cuDNN and a copy"), o);
   add_tune(*leaf(app, o, Command::tune, "tune", "Tune every call of a suite into a decision table"), o);
   add_suites(*leaf(app, o, Command::compile, "compile",
                    "Compile every candidate of a suite's calls into the binary store; --device may be a described one"),

@@ -86,6 +86,12 @@ struct Options {
   std::string cache_dir, routing_table, decision_table, heuristic;
   bool require_cache = false;
   std::int64_t max_mb = -1;
+
+  // bench
+  bool warm = false, every_schedule = false;
+  std::string rivals, cudnn_library, cudnn_engines = "heuristic";
+  int cudnn_sample = 0;  ///< calls for which every engine is tried
+  std::int64_t cudnn_workspace_mb = 1024;
 };
 
 /// What main() does next: run `options.command`, or leave with `exit` (help was printed, or the usage was wrong and

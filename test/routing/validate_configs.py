@@ -52,8 +52,8 @@ def main():
         for problem in problems(check, load(path)):
             failures.append(f"{path.relative_to(root) if path.is_relative_to(root) else path}: {problem}")
 
-    names = ("device", "routing", "decisions", "suite", "heuristic")
-    device, routing, decisions, suite, heuristic = (validator(root, n) for n in names)
+    names = ("device", "routing", "decisions", "suite", "heuristic", "results")
+    device, routing, decisions, suite, heuristic, results = (validator(root, n) for n in names)
     devices = sorted((root / "configs" / "devices").glob("*.json"))
     tables = sorted((root / "configs" / "routing").glob("*.json"))
     suites = sorted((root / "configs" / "suites").glob("*.json"))
@@ -68,6 +68,8 @@ def main():
         expect_valid(suite, path)
     for path in sorted((root / "configs" / "heuristic").glob("*.json")):  # there may be none
         expect_valid(heuristic, path)
+    for path in sorted((root / "bench" / "results").glob("*/kernels.json")):
+        expect_valid(results, path)
     for path in map(pathlib.Path, sys.argv[2:]):
         expect_valid(heuristic if "predicts" in load(path) else decisions, path)
 
@@ -88,7 +90,29 @@ def main():
     def with_schedule(**changes):
         return {**good_model, "schedules": [{**good_model["schedules"][0], **changes}]}
 
+    rival = {"time_us": 2.0, "spread_us": [1.9, 2.1], "interval_us": [1.9, 2.1], "engine": "eng6{k2=1}", "mode": "a", "notes": ["tensor_core"],
+             "workspace": 0, "error_over_bound": 0.1, "best_us": 2.0, "heuristic_us": 2.5, "best_heuristic_us": 2.0, "engines": "heuristic",
+             "tried": 2, "dropped": [{"engine": "eng1{}", "mode": "b", "notes": [], "outcome": "wrong: y"}]}
+    row = {"problem": "g8ic8ih8oc8kh3", "dtype": "f16", "layout": "nhwc", "signature": "g8ic8ih8oc8kh3 dt=f16 tag=nhwc", "time_us": 1.0,
+           "spread_us": [0.9, 1.1], "interval_us": [0.9, 1.1], "copy_us": 0.5, "floor_us": 0.5, "schedule": "dw_flat", "config": "",
+           "error_over_bound": 0.2, "registers": 30, "smem": 0, "schedules": {"dw_row8": 1.5}, "clock_mhz": 1980,
+           "rivals": {"cudnn": 2.0}, "rival_details": {"cudnn": rival}, "verdict": "faster"}
+
+    def rows(*them):
+        return {"gpu": "NVIDIA H200", "capability": 90, "driver": "580", "sluice": "0.1.0", "commit": "", "protocol": "cold", "cudnn": 91900,
+                "fma_per_s": 1e13, "mma_macs_per_s": 1e14, "rows": list(them)}
+
+    failed = {key: row[key] for key in ("problem", "dtype", "layout", "signature")} | {"error": "wrong: y"}
+    no_rival = {"rivals": {}, "rival_details": {"cudnn": {"engines": "all", "tried": 0, "dropped": [], "error": "no engine"}}}
+    for good in (rows(row), rows(failed), rows(failed | no_rival), rows()):
+        failures += [f"good results: {p}" for p in problems(results, good)]
     bad = [
+        (results, rows(row | {"error": "and a time"})),
+        (results, rows(without(row, "rival_details"))),
+        (results, rows(row | {"verdict": "perhaps"})),
+        (results, rows(row | {"rivals": {"cudnn": 0}})),
+        (results, rows(row | {"rival_details": {"cudnn": without(rival, "engine")}})),
+        (results, rows() | {"protocol": "tepid"}),
         (heuristic, without(good_model, "evidence")),
         (heuristic, {**good_model, "device": "any"}),
         (heuristic, {**good_model, "predicts": "the weather"}),

@@ -1,12 +1,14 @@
 """`sluice bench` on the host device: rows, resuming, refusals."""
 
 import json
+import os
 import unittest
 
-from program import DEPTHWISE, GROUPED, ProgramTest, USAGE
+from program import DEPTHWISE, ENVIRONMENT, GROUPED, ProgramTest, USAGE
 
-ROW = ["problem", "dtype", "layout", "signature", "time_us", "spread_us", "copy_us", "floor_us", "schedule", "config",
-       "error_over_bound", "registers", "smem"]
+ROW = ["problem", "dtype", "layout", "signature", "time_us", "spread_us", "interval_us", "copy_us", "floor_us", "schedule", "config",
+       "error_over_bound", "registers", "smem", "schedules"]
+FAKE_CUDNN = os.environ["FAKE_CUDNN_PATH"]
 
 
 class Bench(ProgramTest):
@@ -20,9 +22,12 @@ class Bench(ProgramTest):
     def write_suite(self, suite):
         self.suite.write_text(json.dumps(suite))
 
-    def bench(self, *extra, code=0):
-        return self.sluice("bench", "--suite", str(self.suite), "--out", str(self.out), "--device", "host", "--iters", "2", "--check", "500",
-                           *extra, code=code)
+    def bench(self, *extra, code=0, iters=2, **environment):
+        return self.sluice("bench", "--suite", str(self.suite), "--out", str(self.out), "--device", "host", "--iters", str(iters),
+                           "--check", "500", *extra, code=code, **environment)
+
+    def bench_cudnn(self, script, *extra, **more):
+        return self.bench("--cudnn-library", FAKE_CUDNN, "--json", *extra, FAKE_CUDNN=script, **more)
 
     def results(self):
         return json.loads(self.out.read_text())
@@ -104,6 +109,92 @@ class Bench(ProgramTest):
             self.assertEqual(self.out.read_text(), before)
         self.out.write_text("[1, 2")
         self.assertIn("not a file of `sluice bench`", self.bench(code=USAGE).err)
+
+
+    def test_without_cudnn_it_says_so(self):
+        tally = self.bench("--json").record
+        self.assertEqual((tally["cudnn"], tally["compared"]), (None, 0))
+        self.assertIn("GPUs only", tally["cudnn_problem"])
+        for row in self.results()["rows"]:
+            self.assertNotIn("rivals", row)
+
+    def test_cudnn_is_a_rival_in_every_row(self):
+        self.write_suite([f"{DEPTHWISE} dt=f16 tag=nhwc", f"{GROUPED} dt=f32 tag=nchw bias=same act=relu"])
+        tally = self.bench_cudnn("engines=slow:a,wrong:b").record
+        self.assertEqual((tally["cudnn"], tally["compared"], tally["cudnn_problem"]), ("9.19.0", 2, None))
+        self.assertIn(os.path.realpath(FAKE_CUDNN), [os.path.realpath(path) for path in tally["cudnn_libraries"]])
+        self.assertEqual(sum(tally["verdicts"].values()), 2)
+        found = self.results()
+        self.assertEqual((found["cudnn"], found["protocol"], found["capability"]), (91900, "cold", 90))
+        for row in found["rows"]:
+            fused = "bias" in row["signature"]
+            self.assertEqual(list(row["rivals"]), ["cudnn", "cudnn_conv"] if fused else ["cudnn"])
+            self.assertIn(row["verdict"], ("faster", "same", "slower", "ambiguous"))
+            for name, detail in row["rival_details"].items():
+                self.assertEqual(row["rivals"][name], detail["time_us"])
+                self.assertGreater(detail["time_us"], 2500, "it sleeps three milliseconds")
+                self.assertEqual((detail["engine"], detail["mode"], detail["workspace"], detail["tried"]), ("eng0{k2=0}", "a", 0, 2))
+                self.assertEqual([one["engine"] for one in detail["dropped"]], ["eng1{k2=10}"])
+                self.assertTrue(detail["dropped"][0]["outcome"].startswith("wrong"), detail)
+
+    def test_rows_without_cudnn_are_measured_again_with_it(self):
+        self.bench()
+        self.assertEqual(self.bench_cudnn("engines=ok:a").record["timed"], 2)
+        self.assertEqual(self.bench_cudnn("engines=ok:a").record["already_there"], 2)
+        self.assertIn("cudnn = 91900", self.bench(code=USAGE).err)
+        self.assertIn("cudnn = 91900", self.bench_cudnn("version=91901;engines=ok:a", code=USAGE).err)
+
+    def test_where_no_engine_is_right_there_is_no_rival(self):
+        self.assertEqual(self.bench_cudnn("engines=wrong:a,noexec:b,huge:f").record["compared"], 0)
+        for row in self.results()["rows"]:
+            self.assertEqual(row["rivals"], {})
+            self.assertIn("no engine ran right", row["rival_details"]["cudnn"]["error"])
+            self.assertEqual(len(row["rival_details"]["cudnn"]["dropped"]), 3)
+        self.assertEqual(self.bench_cudnn("engines=wrong:a").record["already_there"], 2, "they were tried")
+
+    def test_every_engine_for_a_sample(self):
+        tally = self.bench_cudnn("engines=slow:a,ok:", "--cudnn-sample", "1").record
+        self.assertEqual(tally["every_engine"]["calls"], 1)
+        self.assertGreater(tally["every_engine"]["heuristic_over_best"], 2)
+        engines = sorted(row["rival_details"]["cudnn"]["engines"] for row in self.results()["rows"])
+        self.assertEqual(engines, ["all", "heuristic"])
+        self.out.unlink()
+        self.assertEqual(self.bench_cudnn("engines=slow:a,ok:", "--cudnn-engines", "all").record["every_engine"]["calls"], 2)
+
+    def test_a_cudnn_that_was_named_must_be_there(self):
+        for library, script, message in (("/nowhere/libcudnn.so.9", "", "/nowhere/libcudnn.so.9"),
+                                         (FAKE_CUDNN, "version=8905", "cuDNN 8.9.5"), (FAKE_CUDNN, "create=1001", "CUDNN_STATUS_1001")):
+            outcome = self.bench("--cudnn-library", library, code=3 if "create" in script else ENVIRONMENT, FAKE_CUDNN=script)
+            self.assertIn(message, outcome.err)
+            self.assertFalse(self.out.exists() or self.part.exists())
+
+    def test_other_schedules_beside_the_winner(self):
+        self.write_suite([f"{DEPTHWISE} dt=f16 tag=nhwc"])
+        self.bench()
+        base = self.results()["rows"][0]
+        self.assertLessEqual(set(base["schedules"]), {"dw_flat"})
+        self.assertTrue(base["schedules"] or base["schedule"] == "dw_flat")
+        self.out.unlink()
+        self.bench("--every-schedule")
+        every = self.results()["rows"][0]
+        self.assertGreater(len(every["schedules"]), 1)
+        self.assertNotIn(every["schedule"], every["schedules"])
+
+    def test_warm_rows_are_a_file_of_their_own(self):
+        self.bench("--warm")
+        self.assertEqual(self.results()["protocol"], "warm")
+        self.assertIn('protocol = "warm"', self.bench(code=USAGE).err)
+
+    def test_its_rows_make_a_routing_table(self):
+        self.bench_cudnn("engines=slow:a")
+        table = self.folder / "routing.json"
+        report = self.sluice("derive", str(self.out), "--out", str(table), "--min-cases", "1", "--json").record
+        self.assertGreater(report["rules"], 0)
+        rule = json.loads(table.read_text())["rules"][0]
+        self.assertEqual(rule["evidence"]["baseline"], "fastest engine of cuDNN 9.19")
+        self.out.unlink()
+        self.bench_cudnn("engines=slow:a", "--warm")
+        self.assertIn("measured cold", self.sluice("derive", str(self.out), "--out", str(table), code=USAGE).err)
 
 
 if __name__ == "__main__":
