@@ -28,7 +28,7 @@ def planned(data, table):
     if summary.compared(data) or summary.failed(data):
         charts += _rivals(data, table)
     else:
-        missing.append("Speed-up over rivals, distance from a copy beside rivals, and who wins where: not measured (rows of bench/compare_torch.py).")
+        missing.append("Speed-up over rivals, distance from a copy beside rivals, and who wins where: not measured (rows of `sluice bench` with cuDNN, or of bench/compare_torch.py).")
     timings = data.timings or [row for row in data.comparisons if row.copy_us or row.error is not None]
     if any(row.error is None and row.copy_us for row in timings):
         charts.append(_ceiling(timings, bool(data.timings)))

@@ -145,7 +145,10 @@ class Reader:
     def whole(self, path, name, document):
         if "rows" in document:
             self.header(path, document, "gpu")
-            return self.each(path, document["rows"], timing, "timings", "calls of sluice bench")
+            said = self.each(path, document["rows"], timing, "timings", "calls of sluice bench")
+            for number, row in enumerate(document["rows"], 1):
+                self.beside_rivals(f"{path}: row {number}", row, plain(document.get("commit") or ""))
+            return said
         if "decisions" in document:
             device = document.get("device")
             self.header(path, device if isinstance(device, dict) else {}, "name")
@@ -189,6 +192,8 @@ class Reader:
                 value = self.one(where, row, *kind)
                 if kind[1] == "comparisons":
                     value.commit = commit
+                else:
+                    self.beside_rivals(where, row, commit)
         if count == 0:
             raise Bad(f"{path}: no row after the header")
         return f"{count} calls beside rivals" if kind[1] == "comparisons" else f"{count} calls of sluice bench, unfinished"
@@ -206,8 +211,9 @@ class Reader:
         if document.get("commit"):
             self.note("commits", document["commit"])
         cudnn = document.get("cudnn")
-        if type(cudnn) is int:
-            self.note("rival_versions", f"cuDNN {cudnn // 10000}.{cudnn // 100 % 100}, PyTorch {document.get('torch', '')}")
+        if type(cudnn) is int and cudnn > 0:
+            torch = f", PyTorch {document['torch']}" if document.get("torch") else ""
+            self.note("rival_versions", f"cuDNN {cudnn // 10000}.{cudnn // 100 % 100}{torch}")
 
     def note(self, field, text):
         values = getattr(self.data, field)
@@ -222,6 +228,11 @@ class Reader:
                 raise Bad(f"{path}: row {number}: a JSON object would be right")
             self.one(f"{path}: row {number}", row, read, kind)
         return f"{len(rows)} {what}"
+
+    def beside_rivals(self, where, row, commit):
+        """A row of `sluice bench` counts among the comparisons too where rivals were timed in its rotation."""
+        if row.get("rivals"):
+            self.one(where, row, comparison, "comparisons").commit = commit
 
     def one(self, where, row, read, kind):
         try:

@@ -135,7 +135,7 @@ TEST(CudnnRival, AnyCallMayFail) {
     total = arena.fake.calls();
   }
   ASSERT_GT(total, 100);
-  for (int call = 1; call < std::min(total, 400); ++call) {
+  for (int call = 1; call < total; call += call < 150 ? 1 : 11) {  // each kind of call is among the first
     Arena arena(("fail=" + std::to_string(call) + ";engines=ok:a,scratch:b").c_str(),
                 "g8mb1ic8ih4oc8kh3ph1 dt=f16 tag=nhwc bias=same");
     if (const Status opened = arena.open(); !opened.ok()) {

@@ -140,6 +140,16 @@ class Measured(Report):
         self.assertEqual(len(numbers["not_measured"]), 4)
         self.assertIn("Not measured", self.page().text)
 
+    def test_rows_of_bench_beside_cudnn_are_comparisons_too(self):
+        suite, results = self.file("suite.json", [f"{DEPTHWISE} dt=f16 tag=nhwc", f"{GROUPED} dt=f32 tag=nchw"]), self.folder / "results.json"
+        self.sluice("bench", "--suite", suite, "--out", str(results), "--device", "host", "--iters", "2", "--check", "500", "--commit", "abc",
+                    "--cudnn-library", os.environ["FAKE_CUDNN_PATH"], FAKE_CUDNN="engines=ok:a")
+        numbers = self.report(results)
+        rows = json.loads(results.read_text())["rows"]
+        self.assertEqual((numbers["rivals"]["calls"], numbers["rival_versions"]), (2, ["cuDNN 9.19"]))
+        self.assertAlmostEqual(numbers["rivals"]["geomean_speedup"] / geomean([one["rivals"]["cudnn"] / one["time_us"] for one in rows]), 1, delta=1e-3)
+        self.assertEqual(self.chart(numbers, "speedup")["marks"], 2)
+
     def test_from_tune_on_the_host_device(self):
         suite, table = self.file("suite.json", [f"{DEPTHWISE} dt=f16 tag=nhwc", f"{GROUPED} dt=f32 tag=nchw"]), self.folder / "table.json"
         self.sluice("tune", "--suite", suite, "--out", str(table), "--device", "host", "--tune-ms", "30000")
