@@ -167,6 +167,13 @@ void line_of(const ResultsRow& row, std::size_t index, std::size_t count) {
   std::printf("%s\n", text.c_str());
 }
 
+RivalRow not_tried(const std::string& why) {
+  RivalRow row;
+  row.name = "cudnn";
+  row.chosen.error = "not tried: " + why;
+  return row;
+}
+
 BenchOptions bench_options(const Options& o, const Peaks& peaks, cudnn::Rival* rival) {
   BenchOptions bench;
   bench.how.seed = o.seed;
@@ -176,6 +183,7 @@ BenchOptions bench_options(const Options& o, const Peaks& peaks, cudnn::Rival* r
   bench.peaks = peaks;
   bench.every_schedule = o.every_schedule;
   bench.rival = rival;
+  bench.cudnn.limit = static_cast<std::size_t>(o.cudnn_limit);
   bench.cudnn.workspace_bytes = static_cast<std::uint64_t>(o.cudnn_workspace_mb) << 20;
   return bench;
 }
@@ -223,13 +231,22 @@ Result<int> bench(const Options& o) {
     work.step(call.descriptor());
     how.cudnn.every_engine =
         o.cudnn_engines == "all" || drawn(open[i], calls.size(), static_cast<std::size_t>(o.cudnn_sample));
-    const ResultsRow row = bench_row(*session, call, how);
+    // What took the device away once may do so again: then the call is timed without cuDNN.
+    const bool lost = lost_device(results, call);
+    how.rival = lost ? nullptr : cudnn.rival.get();
+    ResultsRow row = bench_row(*session, call, how);
+    if (lost) row.rivals = {not_tried("the device was gone after it was")};
     SL_TRY(results.add(results_row(row)));
     tally.add(row);
     progress("");
     if (!o.json) line_of(row, i + 1, open.size());
     // After a fault nothing runs in this process. The rows so far stand in the part file; the same command goes on.
-    if (!row.error.empty()) SL_TRY(session->device->synchronize(nullptr));
+    if (row.error.empty()) continue;
+    if (const Status alive = session->device->synchronize(nullptr); !alive.ok()) {
+      row.device_lost = true;
+      SL_TRY(results.add(results_row(row)));
+      return alive.error();
+    }
   }
   SL_TRY(results.finish());
   std::fputs((o.json ? tally_json(tally, o.out, cudnn) : tally_text(tally, o.out, cudnn)).c_str(), stdout);

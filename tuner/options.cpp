@@ -146,6 +146,11 @@ void add_cudnn(CLI::App& app, Options& o) {
       ->type_name("N")
       ->check(CLI::Range(0, 1 << 30))
       ->group("cuDNN");
+  app.add_option("--cudnn-limit", o.cudnn_limit,
+                 "Try so many of the engines that the heuristics name; 0 = all (default 0)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1 << 30))
+      ->group("cuDNN");
   app.add_option("--cudnn-workspace-mb", o.cudnn_workspace_mb, "Workspace that an engine may want, MiB (default 1024)")
       ->type_name("MB")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20))

@@ -91,6 +91,7 @@ struct Options {
   bool warm = false, every_schedule = false;
   std::string rivals, cudnn_library, cudnn_engines = "heuristic";
   int cudnn_sample = 0;  ///< calls for which every engine is tried
+  int cudnn_limit = 0;   ///< engines tried for the others; 0 = all that the heuristics name
   std::int64_t cudnn_workspace_mb = 1024;
 };
 

@@ -107,6 +107,7 @@ Json results_row(const ResultsRow& row) {
     for (const auto& [name, us] : row.schedules) out["schedules"][name] = us;
   } else {
     out["error"] = row.error;
+    if (row.device_lost) out["device_lost"] = true;
   }
   if (row.clock_mhz > 0) out["clock_mhz"] = row.clock_mhz;
   if (row.rivals) add_rivals(out, *row.rivals);
@@ -117,6 +118,11 @@ Json results_row(const ResultsRow& row) {
 bool has_time(const RowFile& file, const ConvProblem& problem, bool rivals) {
   const Json* const row = file.find(problem.to_string());
   return row != nullptr && row->contains("time_us") && (!rivals || row->contains("rivals"));
+}
+
+bool lost_device(const RowFile& file, const ConvProblem& problem) {
+  const Json* const row = file.find(problem.to_string());
+  return row != nullptr && row->value("device_lost", false) && row->contains("rivals");
 }
 
 }  // namespace sl::tool

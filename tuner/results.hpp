@@ -47,6 +47,7 @@ struct ResultsRow {
   int registers = 0, smem = 0;                            ///< of the kernel, as compiled
   int clock_mhz = 0;                                      ///< SM clock right after timing; 0 = unknown
   std::string error;                                      ///< why there is no time; empty where there is one
+  bool device_lost = false;                               ///< after the error nothing ran in the process any more
   std::vector<std::pair<std::string, double>> schedules;  ///< medians of other schedules in their best configuration
   std::optional<std::vector<RivalRow>> rivals;            ///< none where nobody asked for them
   std::string verdict;                                    ///< against the fastest rival; empty without one
@@ -56,5 +57,7 @@ Result<RowFile> open_results(const std::filesystem::path&, const ResultsHeader&)
 RowFile::Json results_row(const ResultsRow&);
 /// Whether the file has a time for this problem, and, where `rivals` are asked for, whether they were tried.
 bool has_time(const RowFile&, const ConvProblem&, bool rivals);
+/// Whether a run ended at this problem because the device was gone, with rivals in it.
+bool lost_device(const RowFile&, const ConvProblem&);
 
 }  // namespace sl::tool

@@ -168,6 +168,26 @@ class Bench(ProgramTest):
             self.assertIn(message, outcome.err)
             self.assertFalse(self.out.exists() or self.part.exists())
 
+    def test_a_call_that_took_the_device_away_goes_without_cudnn(self):
+        self.bench_cudnn("engines=ok:a")
+        found = self.results()
+        rows = found.pop("rows")
+        lost = {key: rows[0][key] for key in ("problem", "dtype", "layout", "signature", "rivals", "rival_details")}
+        self.out.unlink()
+        self.part.write_text("".join(json.dumps(one) + "\n" for one in (found, {**lost, "error": "timing the call", "device_lost": True}, rows[1])))
+        self.assertEqual(self.bench_cudnn("engines=ok:a").record["timed"], 1)
+        again = {row["signature"]: row for row in self.results()["rows"]}[lost["signature"]]
+        self.assertIn("time_us", again)
+        self.assertEqual(again["rivals"], {})
+        self.assertIn("not tried", again["rival_details"]["cudnn"]["error"])
+        self.assertEqual(self.bench_cudnn("engines=ok:a").record["already_there"], 2)
+
+    def test_the_number_of_engines_can_be_bounded(self):
+        self.write_suite([f"{DEPTHWISE} dt=f16 tag=nhwc"])
+        self.bench_cudnn("engines=ok:a,ok:b,ok:f", "--cudnn-limit", "2")
+        detail = self.results()["rows"][0]["rival_details"]["cudnn"]
+        self.assertEqual([(one["engine"], one["outcome"][:10]) for one in detail["dropped"]], [("eng2{k2=20}", "not tried:")])
+
     def test_other_schedules_beside_the_winner(self):
         self.write_suite([f"{DEPTHWISE} dt=f16 tag=nhwc"])
         self.bench()

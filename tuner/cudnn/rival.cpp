@@ -98,6 +98,7 @@ class Preparation {
   Status plan_all() {
     SL_ASSIGN(ready_->graph, build_graph(ready_->context, problem_));
     SL_ASSIGN(ready_->engines, choices(ready_->context, ready_->graph, options_.every_engine));
+    std::size_t planned = 0;
     for (const EngineChoice& choice : ready_->engines) {
       Attempt attempt;
       attempt.engine = choice.name;
@@ -107,6 +108,8 @@ class Preparation {
       if (problem_.dtype == DType::f32 &&
           (has(choice.notes, note_tensor_core) || has(choice.notes, note_down_convert))) {
         attempt.outcome = "precision: rounds fp32 inputs";
+      } else if (!options_.every_engine && options_.limit > 0 && planned == options_.limit) {
+        attempt.outcome = "not tried: beyond the limit of " + std::to_string(options_.limit) + " engines";
       } else if (auto plan = make_plan(ready_->context, choice); !plan.ok()) {
         attempt.outcome = shortened("plan: " + plan.error().message);
       } else if (attempt.workspace_bytes = plan->workspace_bytes;
@@ -114,6 +117,7 @@ class Preparation {
         attempt.outcome = too_much(attempt.workspace_bytes, options_.workspace_bytes);
       } else {
         made = std::move(plan).value();
+        ++planned;
       }
       out_.attempts.push_back(std::move(attempt));
       ready_->plans.push_back(std::move(made));

@@ -15,9 +15,10 @@ namespace sl::cudnn {
 
 struct RivalOptions {
   std::uint64_t workspace_bytes = 1ULL << 30;  ///< an engine that wants more is not tried
-  bool every_engine = false;                   ///< beside what the heuristics name
-  int rounds = 7;                              ///< timed replays an engine, to choose among them
-  int threads = 0;                             ///< that look at large outputs; 0 = one a core
+  std::size_t limit = 0;      ///< plans that are made, of the heuristics' choices in their order; 0 = no limit
+  bool every_engine = false;  ///< beside what the heuristics name
+  int rounds = 7;             ///< timed replays an engine, to choose among them
+  int threads = 0;            ///< that look at large outputs; 0 = one a core
 };
 
 /// One engine and what became of it.
@@ -27,8 +28,8 @@ struct Attempt {
   std::int64_t workspace_bytes = 0;
   double error_over_bound = 0;
   double us = 0;  ///< median while choosing; 0 where it was not timed
-  /// "timed", "slow" (abandoned), "plan: ...", "workspace: ...", "launch: ...", "wrong: ...", or "precision: ..." for
-  /// an fp32 engine that rounds its inputs. Only the first two were timed.
+  /// "timed", "slow" (abandoned), "plan: ...", "workspace: ...", "launch: ...", "wrong: ...", "not tried: ...", or
+  /// "precision: ..." for an fp32 engine that rounds its inputs. Only the first two were timed.
   std::string outcome;
 };
 
