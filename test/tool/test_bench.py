@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import tempfile
 import unittest
 
 from program import DEPTHWISE, ENVIRONMENT, GROUPED, ProgramTest, USAGE
@@ -12,8 +14,15 @@ FAKE_CUDNN = os.environ["FAKE_CUDNN_PATH"]
 
 
 class Bench(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="sluice-test-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.shared_cache = pathlib.Path(folder.name)
+
     def setUp(self):
         super().setUp()
+        self.cache = self.shared_cache  # the same few calls in every test: compiled and tuned once
         self.suite = self.folder / "suite.json"
         self.out = self.folder / "out.json"
         self.part = self.folder / "out.json.part"
