@@ -9,8 +9,8 @@
 #include "tuner/commands.hpp"
 #include "tuner/exit_code.hpp"
 #include "tuner/print.hpp"
-#include "tuner/support.hpp"
 #include "tuner/suite_make.hpp"
+#include "tuner/support.hpp"
 
 namespace sl::tool {
 namespace {
