@@ -247,6 +247,13 @@ std::vector<std::string> JsonFields::texts(std::string_view key,
   return get<std::vector<std::string>>(key, fallback, [](const JsonView& v) { return v.texts(); });
 }
 
+Status JsonFields::schema(std::int64_t known) {
+  const std::int64_t found = integer("schema", 0, 1'000'000);
+  SL_TRY(finish_tolerant());
+  if (found == known) return {};
+  return view_.error("schema is " + std::to_string(found) + ", this library reads " + std::to_string(known));
+}
+
 Status JsonFields::finish_tolerant() const {
   if (error_) return *error_;
   return {};

@@ -69,6 +69,9 @@ class JsonFields {
   Digest digest(std::string_view key, std::optional<Digest> fallback = {});  ///< 32 hex digits
   std::optional<JsonView> value(std::string_view key, bool required);        ///< for nested values
 
+  /// Reads "schema", which must be `known`. Ask first: a document of another version may hold anything else.
+  Status schema(std::int64_t known);
+
   bool has(std::string_view key) const;
   void fail(Error);  ///< keeps the first
   bool failed() const { return error_.has_value(); }

@@ -151,10 +151,7 @@ ordered_json decision_json(const Decision& decision) {
 
 Result<Decision> decision_from(const JsonView& view) {
   JsonFields fields(view);
-  const std::int64_t schema = fields.integer("schema", 0, 1'000'000);
-  SL_TRY(fields.finish_tolerant());
-  if (schema != schema_version)
-    return view.error("schema is " + std::to_string(schema) + ", this library reads " + std::to_string(schema_version));
+  SL_TRY(fields.schema(schema_version));
   Decision decision;
   decision.problem = fields.text("problem");
   decision.device = fields.text("device");

@@ -14,10 +14,7 @@ Result<DecisionTable> DecisionTable::from_json(std::string_view text, std::strin
   SL_ASSIGN(const nlohmann::json document, parse_json(text, origin));
   const JsonView root(document, origin);
   JsonFields fields(root);
-  const std::int64_t schema = fields.integer("schema", 0, 1'000'000);
-  SL_TRY(fields.finish_tolerant());
-  if (schema != schema_version)
-    return root.error("schema is " + std::to_string(schema) + ", this library reads " + std::to_string(schema_version));
+  SL_TRY(fields.schema(schema_version));
   (void)fields.text("note", "");
   const auto device_view = fields.value("device", true);
   const auto decisions = fields.value("decisions", true);

@@ -129,11 +129,7 @@ Result<Heuristic> Heuristic::from_json(std::string_view text, std::string_view o
   SL_ASSIGN(const nlohmann::json document, parse_json(text, origin));
   const JsonView root(document, origin);
   JsonFields fields(root);
-  // The schema first: a file of another version may hold anything else.
-  const std::int64_t schema = fields.integer("schema", 0, 1'000'000);
-  SL_TRY(fields.finish_tolerant());
-  if (schema != schema_version)
-    return root.error("schema is " + std::to_string(schema) + ", this library reads " + std::to_string(schema_version));
+  SL_TRY(fields.schema(schema_version));
 
   Heuristic out;
   out.origin_ = origin;
