@@ -42,6 +42,28 @@ double cycles(const TileModel& m, const DeviceInfo& device) {
   return start + work + turns * std::max(sharing * std::max({memory, issue, local}), own);
 }
 
+std::int64_t shared_wavefronts(const std::array<std::int64_t, 32>& at, std::int64_t bytes) {
+  const auto words = static_cast<std::size_t>(std::max<std::int64_t>(1, bytes / 4)), together = 32 / words;
+  std::int64_t all = 0;
+  for (std::size_t first = 0; first < 32; first += together) {
+    std::array<std::int64_t, 32> seen{};  // the words read so far
+    std::array<int, 32> bank{};           // how many of them in each
+    std::size_t count = 0;
+    int most = 1;
+    for (std::size_t i = 0; i < 32; ++i) {
+      const std::int64_t word = at[first + i / words] / 4 + static_cast<std::int64_t>(i % words);
+      if (std::find(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(count), word) !=
+          seen.begin() + static_cast<std::ptrdiff_t>(count)) {
+        continue;
+      }
+      seen[count++] = word;
+      most = std::max(most, ++bank[static_cast<std::size_t>(word % 32)]);
+    }
+    all += most;
+  }
+  return all;
+}
+
 namespace {
 
 std::int64_t blocks_of(const StreamedWork& work, const Config& config) {

@@ -3,6 +3,7 @@
 // H200; only comparisons matter.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -29,6 +30,10 @@ struct TileModel {
 /// Blocks that a multiprocessor holds at once, at least 1.
 std::int64_t resident_blocks(const TileModel&, const DeviceInfo&);
 double cycles(const TileModel&, const DeviceInfo&);
+
+/// Wavefronts of shared memory in which a warp's lanes read `bytes` (2, 4, 8 or 16) each at `at`: words of one bank
+/// follow one another; 8-byte reads go by halves of the warp, 16-byte reads by quarters.
+std::int64_t shared_wavefronts(const std::array<std::int64_t, 32>& at, std::int64_t bytes);
 
 /// Chunks of channels, and the tiles of the output of each, which the blocks of a chunk share among them.
 struct StreamedWork {

@@ -68,7 +68,9 @@ std::int64_t value_class(const std::string& name, std::int64_t value) {
       {"STAGE_PITCH", {}},  {"FILTER_ROW", {}},
       {"FILTER_COPY", {}},  {"FILTER_AT", {}},
       {"XC", {}},           {"QC", {}},
-      {"APART", {1}},       {"ACT", {0, 2, 4, 6}}};  // none; relu, clip; silu, hard-swish; gelu
+      {"APART", {1}},       {"PHASES", {1}},
+      {"STEP", {1}},        {"PAD", {0}},
+      {"ACT", {0, 2, 4, 6}}};  // none; relu, clip; silu, hard-swish; gelu
   const auto known = classes.find(name);
   if (known == classes.end()) return value;
   for (const std::int64_t end : known->second) {

@@ -1,0 +1,69 @@
+// Shapes of grp_fma that pay on large problems only, so that the problem table, which is small, never chooses them.
+#include <gtest/gtest.h>
+
+#include "schedules/host_runner.hpp"
+#include "schedules/list.hpp"
+#include "support/check.hpp"
+
+namespace sl::test {
+namespace {
+
+struct Case {
+  const char *problem, *config;
+};
+constexpr Case cases[] = {
+    // Weights in registers, wide tiles, two threads a group's channels.
+    {"g4mb2ic16ih9iw29oc16oh9ow29kh3kw3ph1pw1 tag=nhwc",
+     "outs=2,cols=7,split=1,lanes=8,tiles=4,copy=4,stages=4,rows=5,threads=32"},
+    {"g4mb2ic32ih9iw29oc32oh9ow29kh3kw3ph1pw1 tag=nhwc wtag=ohwi",
+     "outs=2,cols=8,split=2,lanes=8,tiles=2,copy=4,stages=3,rows=4,threads=32"},
+    {"g4mb2ic32ih9iw28oc32oh9ow28kh3kw3ph1pw1 tag=nchw",
+     "outs=2,cols=8,split=2,lanes=8,tiles=4,copy=4,stages=2,rows=9,threads=64"},
+    {"g6mb2ic24ih11iw28oc24oh11ow28kh3kw3ph1pw1 tag=nchw bias=f32 act=relu z=1",
+     "outs=2,cols=4,split=1,lanes=4,tiles=7,copy=2,stages=8,rows=4,threads=32"},
+    {"g4mb1ic32ih13iw30oc32oh7ow15kh3kw3sh2sw2ph1pw1 tag=nchw dt=f16",
+     "outs=2,cols=8,split=2,lanes=8,tiles=2,copy=2,stages=4,rows=3,threads=32"},
+    // Weights from shared memory, channels in a loop, more copies than stay in registers.
+    {"g3mb1ic24ih9iw17oc24oh9ow17kh7kw7ph3pw3 tag=nhwc",
+     "outs=2,cols=8,split=1,lanes=4,tiles=3,copy=4,stages=2,rows=9,threads=32"},
+    {"g3mb1ic24ih9iw20oc24oh9ow20kh7kw7ph3pw3 tag=nchw wtag=ohwi dt=bf16",
+     "outs=4,cols=4,split=2,lanes=2,tiles=5,copy=4,stages=2,rows=5,threads=32"},
+    {"g3mb1ic24ih9iw19oc24oh9ow19kh5kw5ph2pw2 tag=nchw dt=f16 align=2",
+     "outs=8,cols=2,split=1,lanes=3,tiles=10,copy=1,stages=2,rows=5,threads=32"},
+    // Lanes that are a share of a group: a multiplier, and a stem.
+    {"g3mb2ic3ih9iw10oc48oh9ow10kh3kw3ph1pw1 tag=nhwc",
+     "outs=4,cols=4,split=1,lanes=2,tiles=3,copy=1,stages=2,rows=9,threads=32"},
+    {"g1mb2ic3ih21iw22oc64oh11ow11kh7kw7sh2sw2ph3pw3 tag=nhwc",
+     "outs=4,cols=4,split=1,lanes=8,tiles=3,copy=1,stages=2,rows=6,threads=32"},
+    {"g1mb2ic4ih15iw12oc64oh15ow12kh3kw3dh1ph2pw1 tag=nchw",
+     "outs=8,cols=4,split=2,lanes=4,tiles=3,copy=4,stages=2,rows=3,threads=32"},
+};
+
+TEST(GrpFma, ShapesForLargeProblems) {
+  std::string why_not;
+  if (!host_compiler_present(&why_not)) GTEST_SKIP() << why_not;
+  HostRunner runner;
+  std::vector<Job> jobs;
+  for (const Case& c : cases) {
+    const Result<ConvProblem> problem = parse(c.problem);
+    ASSERT_TRUE(problem.ok()) << problem.error().message;
+    ASSERT_FALSE(grp_fma.can_run(*problem, runner.info())) << *grp_fma.can_run(*problem, runner.info());
+    Job job{.problem = *problem, .schedule = &grp_fma, .config = *Config::parse(c.config), .seed = test_seed(31)};
+    ASSERT_FALSE(grp_fma.fits(*problem, job.config)) << c.problem << ": " << *grp_fma.fits(*problem, job.config);
+    jobs.push_back(std::move(job));
+  }
+  const Status compiled = runner.compile(jobs);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+  for (Job& job : jobs) {
+    for (const Fill fill : {Fill::random, Fill::integer}) {
+      job.fill = fill;
+      const HostData data = job.data();
+      const auto y = runner.run(job, data, fill == Fill::random ? 0 : 77);
+      ASSERT_TRUE(y.ok()) << job.what() << ": " << y.error().message;
+      EXPECT_TRUE(output_is_right({job.problem, job.seed, fill, grp_fma.arithmetic, job.what()}, data, *y));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sl::test
