@@ -113,16 +113,17 @@ Shape shape_of(const ConvProblem& p, const Knobs& k) {
 
 /// Registers that ptxas gets by with; an upper bound in practice, set against it (nvrtc_space_test).
 std::int64_t registers_of(const ConvProblem& p, const Knobs& k, const Shape& s) {
-  const std::int64_t wide = p.needs_64bit_offsets() ? 16 : 0, split = k.split > 1 ? 4 : 0;
-  const std::int64_t weights = s.hold ? per_out(p) / k.split * k.outs : 4 * k.outs + 8;
+  const std::int64_t wide = p.needs_64bit_offsets() ? 24 : 0, split = k.split > 1 ? 4 : 0;
+  const std::int64_t narrow = k.copy * size(p) < 4 ? 40 : 0;  // copies by way of registers
+  const std::int64_t weights = s.hold ? per_out(p) / k.split * k.outs : 8 * k.outs + 24;
   const std::int64_t window = std::min<std::int64_t>(s.used * s.together, 24);
   return weights + s.slide.slots * k.cols * k.outs + window + (s.turns <= 4 ? 3 * s.turns : 12) + k.outs + wide +
-         split + 32;
+         split + narrow + 32;
 }
 /// Blocks that those leave room for, of a multiprocessor's four parts with 512 registers a lane. ptxas is told, for it
-/// takes more registers where it may.
+/// takes more registers where it may; never fewer than 128 a thread, for small loops vary most.
 std::int64_t blocks_beside(const ConvProblem& p, const Knobs& k, const Shape& s) {
-  const std::int64_t registers = round_up(std::max<std::int64_t>(registers_of(p, k, s), 80), 8);
+  const std::int64_t registers = round_up(std::max<std::int64_t>(registers_of(p, k, s), 128), 8);
   return std::clamp<std::int64_t>(512 / registers * 4 / (k.threads / 32), 1, 16);
 }
 
@@ -198,10 +199,11 @@ Refusal fits(const ConvProblem& p, const Config& config) {
 double cost_of(const ConvProblem& p, const Knobs& k, const Shape& s, const DeviceInfo& device) {
   const double warps = k.threads / 32.0, fresh = static_cast<double>(s.slide.fresh);
   const double rows = k.rows, steps = rows + static_cast<double>(s.slide.slots) - 1;
-  const double line = static_cast<double>(s.channels * size(p));  // bytes of an input column
-  const double products = static_cast<double>(per_out(p) * k.outs * k.cols / k.split);
+  const double line = static_cast<double>(s.channels * size(p));   // bytes of an input column
+  const double taken = static_cast<double>(per_out(p)) / k.split;  // products of an output in a thread
+  const double products = taken * k.outs * k.cols;
   const auto reads = static_cast<double>(s.window_reads);
-  const double weights = s.hold ? 0.0 : static_cast<double>(per_out(p) / k.split * ceil_div(k.outs, 4));
+  const double weights = s.hold ? 0.0 : taken * static_cast<double>(ceil_div(k.outs, 4));
   TileModel m;
   m.tiles = grid_of(p, k).blocks(p);
   m.smem = s.bytes;
