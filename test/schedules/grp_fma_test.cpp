@@ -27,16 +27,16 @@ constexpr Case cases[] = {
     {"g3mb1ic24ih9iw17oc24oh9ow17kh7kw7ph3pw3 tag=nhwc",
      "outs=2,cols=8,split=1,lanes=4,tiles=3,copy=4,stages=2,rows=9,threads=32"},
     {"g3mb1ic24ih9iw20oc24oh9ow20kh7kw7ph3pw3 tag=nchw wtag=ohwi dt=bf16",
-     "outs=4,cols=4,split=2,lanes=2,tiles=5,copy=4,stages=2,rows=5,threads=32"},
+     "outs=2,cols=4,split=2,lanes=4,tiles=5,copy=4,stages=2,rows=5,threads=64"},
     {"g3mb1ic24ih9iw19oc24oh9ow19kh5kw5ph2pw2 tag=nchw dt=f16 align=2",
-     "outs=8,cols=2,split=1,lanes=3,tiles=10,copy=1,stages=2,rows=5,threads=32"},
+     "outs=4,cols=2,split=1,lanes=2,tiles=10,copy=1,stages=2,rows=5,threads=32"},
     // Lanes that are a share of a group: a multiplier, and a stem.
     {"g3mb2ic3ih9iw10oc48oh9ow10kh3kw3ph1pw1 tag=nhwc",
      "outs=4,cols=4,split=1,lanes=2,tiles=3,copy=1,stages=2,rows=9,threads=32"},
     {"g1mb2ic3ih21iw22oc64oh11ow11kh7kw7sh2sw2ph3pw3 tag=nhwc",
      "outs=4,cols=4,split=1,lanes=8,tiles=3,copy=1,stages=2,rows=6,threads=32"},
     {"g1mb2ic4ih15iw12oc64oh15ow12kh3kw3dh1ph2pw1 tag=nchw",
-     "outs=8,cols=4,split=2,lanes=4,tiles=3,copy=4,stages=2,rows=3,threads=32"},
+     "outs=4,cols=4,split=2,lanes=4,tiles=3,copy=4,stages=2,rows=3,threads=32"},
 };
 
 TEST(GrpFma, ShapesForLargeProblems) {
