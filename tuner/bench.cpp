@@ -37,7 +37,7 @@ Result<Cudnn> open_cudnn(Session& session, const Environment& environment, const
     return out;
   }
   const auto library = cudnn::load_library(o.cudnn_library, environment);
-  auto rival = library.ok() ? cudnn::Rival::open(*session.device, **library)
+  auto rival = library.ok() ? cudnn::Rival::open(*session.device, *library)
                             : Result<std::unique_ptr<cudnn::Rival>>(library.error());
   if (rival.ok()) {
     out.rival = std::move(rival).value();

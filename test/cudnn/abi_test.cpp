@@ -136,7 +136,7 @@ TEST(Cudnn, TakesOurGraphsForADescribedGpu) {
   if ((*library)->version < 90800) GTEST_SKIP() << "cuDNN " << (*library)->version_text() << " knows no described GPU";
   const auto device = describe_h200(**library);
   ASSERT_TRUE(device.ok()) << device.error().message;
-  const Context context{*library, nullptr, &*device};
+  const Context context{library->get(), nullptr, &*device};
   for (const char* const text : {
            "g144mb32ic144ih56oc144oh56kh3ph1 dt=f16 tag=nhwc",
            "g144mb32ic144ih56oc144oh56kh3ph1 dt=f32 tag=nchw",

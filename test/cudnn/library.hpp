@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include <memory>
+
 #include "jit/backends.hpp"
 #include "tuner/cudnn/library.hpp"
 
@@ -10,7 +12,7 @@ namespace sl::cudnn::test {
 
 /// Opened once; scripted anew by each test.
 struct FakeLibrary {
-  const Library* library = nullptr;
+  std::shared_ptr<const Library> library;
   void (*script)(const char*) = nullptr;
   int (*calls)() = nullptr;
   int (*live)() = nullptr;

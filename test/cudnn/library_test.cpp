@@ -42,7 +42,7 @@ TEST(CudnnLibrary, NamesItselfAndWhatIsMapped) {
 TEST(CudnnLibrary, AHandleThatIsRefusedIsAnErrorWithItsWords) {
   const FakeLibrary fake("create=1001");
   const auto device = open_host_device();
-  const auto rival = Rival::open(*device, *fake.library);
+  const auto rival = Rival::open(*device, fake.library);
   ASSERT_FALSE(rival.ok());
   EXPECT_NE(rival.error().message.find("CUDNN_STATUS_1001 (no GPU, says the script)"), std::string::npos)
       << rival.error().message;
@@ -50,8 +50,8 @@ TEST(CudnnLibrary, AHandleThatIsRefusedIsAnErrorWithItsWords) {
 
 TEST(CudnnLibrary, CudnnIsNotRunOnTheHostDevice) {
   const FakeLibrary fake("");
-  Library gpu = *fake.library;
-  gpu.on_host = false;
+  const auto gpu = std::make_shared<Library>(*fake.library);
+  gpu->on_host = false;
   const auto device = open_host_device();
   const auto rival = Rival::open(*device, gpu);
   ASSERT_FALSE(rival.ok());

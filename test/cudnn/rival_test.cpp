@@ -21,7 +21,7 @@ struct Arena {
     workspace = Workspace::create(*device, nullptr, problem, {.max_bytes = 64 << 20, .max_sets = 3}).value();
   }
   Status open() {
-    SL_ASSIGN(rival, Rival::open(*device, *fake.library));
+    SL_ASSIGN(rival, Rival::open(*device, fake.library));
     return {};
   }
   Chosen prepare(const RivalOptions& options = {.rounds = 3, .threads = 1}) {

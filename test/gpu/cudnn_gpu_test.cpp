@@ -10,7 +10,7 @@ class CudnnOnGpu : public Gpu {};
 TEST_F(CudnnOnGpu, HasARightAndTimedEngineForOrdinaryCalls) {
   const auto library = cudnn::load_library("", Environment{});
   if (!library.ok()) GTEST_SKIP() << library.error().message;
-  const auto opened = cudnn::Rival::open(*device, **library);
+  const auto opened = cudnn::Rival::open(*device, *library);
   ASSERT_TRUE(opened.ok()) << opened.error().message;
   const OwnStream stream(*device);
   for (const char* const text : {

@@ -77,7 +77,7 @@ Status Library::check(const std::string& call, Status_t status) const {
   return Error{code_of(status), message};
 }
 
-Result<const Library*> load_library(const std::string& path, const Environment& environment) {
+Result<std::shared_ptr<const Library>> load_library(const std::string& path, const Environment& environment) {
   std::string tried;
   void* handle = nullptr;
   for (const std::string& place : places(path, environment)) {
@@ -91,7 +91,7 @@ Result<const Library*> load_library(const std::string& path, const Environment& 
                                         "; name it with --cudnn-library, or put its folder into "
                                         "LD_LIBRARY_PATH"};
   }
-  auto library = std::make_unique<Library>();
+  auto library = std::make_shared<Library>();
   library->path = mapped_path(handle, path.empty() ? file_name : path);
   if (const char* const missing = resolve(handle, *library)) {
     return Error{Code::environment, library->path + " has no symbol " + missing + ": it is not cuDNN 9"};
@@ -101,7 +101,7 @@ Result<const Library*> load_library(const std::string& path, const Environment& 
     return Error{Code::environment, library->path + " is cuDNN " + library->version_text() + "; a version 9 is needed"};
   }
   library->on_host = dlsym(handle, "sluice_cudnn_on_host") != nullptr;
-  return library.release();  // lives as long as the library is mapped: for ever
+  return std::shared_ptr<const Library>(std::move(library));
 }
 
 std::vector<std::string> mapped() { return tool::mapped_libraries({"libcudnn"}); }

@@ -1,6 +1,7 @@
 // libcudnn, opened at run time.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@
 
 namespace sl::cudnn {
 
-/// cuDNN's functions. Immutable once loaded; never closed, since cuDNN keeps exit handlers of its own.
+/// cuDNN's functions. Immutable once loaded; cuDNN itself is never closed, since cuDNN keeps exit handlers of its own.
 struct Library {
 #define SLUICE_MEMBER(member, symbol, result, arguments) result(*member) arguments = nullptr;
   SLUICE_CUDNN_SYMBOLS(SLUICE_MEMBER)
@@ -28,7 +29,7 @@ struct Library {
 /// Opens `path`, a file or a folder that holds one; where it is empty, the first of: what the loader finds (a mapped
 /// one, LD_LIBRARY_PATH, its cache), the folder of the NVRTC that Sluice would use, pip's nvidia/cudnn beside that.
 /// Code::environment: none there (every place is named), a symbol is missing, or the version is not 9.x.
-Result<const Library*> load_library(const std::string& path, const Environment&);
+Result<std::shared_ptr<const Library>> load_library(const std::string& path, const Environment&);
 
 /// Every mapped cuDNN library, as full paths. Two copies of one library in a process do not get along.
 std::vector<std::string> mapped();

@@ -254,14 +254,15 @@ double Chosen::best_heuristic_us() const {
   return best;
 }
 
-Result<std::unique_ptr<Rival>> Rival::open(Device& device, const Library& library) {
+Result<std::unique_ptr<Rival>> Rival::open(Device& device, std::shared_ptr<const Library> library) {
   const bool on_host = device.info().backend == "host";
-  if (on_host != library.on_host) {
+  if (on_host != library->on_host) {
     return Error{Code::unsupported, "cuDNN computes on GPUs, and the device is " + device.info().name};
   }
-  std::unique_ptr<Rival> rival(new Rival(device, library));
+  std::unique_ptr<Rival> rival(new Rival(device, std::move(library)));
   SL_TRY(device.call(nullptr, [&](Stream) {
-    return library.check("cudnnCreate of " + library.path, library.create(&rival->context_.handle));
+    const Library& cudnn = rival->library();
+    return cudnn.check("cudnnCreate of " + cudnn.path, cudnn.create(&rival->context_.handle));
   }));
   return rival;
 }

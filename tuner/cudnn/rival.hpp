@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/device.hpp"
@@ -50,21 +51,24 @@ struct Chosen {
 class Rival {
  public:
   /// Code::unsupported where the device is no GPU; else what cudnnCreate says.
-  static Result<std::unique_ptr<Rival>> open(Device&, const Library&);
+  static Result<std::unique_ptr<Rival>> open(Device&, std::shared_ptr<const Library>);
   ~Rival();
   Rival(const Rival&) = delete;
   Rival& operator=(const Rival&) = delete;
 
-  const Library& library() const { return *context_.library; }
+  const Library& library() const { return *library_; }
   /// `problem` is the workspace's, or bare() of it. The workload runs on the workspace's tensors (with weights and
   /// cuDNN workspace of its own), and must not outlive the workspace or the rival. Never an Error: a Chosen says what
   /// failed.
   Chosen prepare(const ConvProblem& problem, const ConvProblem& data, Workspace&, Stream, const RivalOptions&);
 
  private:
-  Rival(Device& device, const Library& library) : device_(device) { context_.library = &library; }
+  Rival(Device& device, std::shared_ptr<const Library> library) : device_(device), library_(std::move(library)) {
+    context_.library = library_.get();
+  }
 
   Device& device_;
+  std::shared_ptr<const Library> library_;
   Context context_;
 };
 
