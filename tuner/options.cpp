@@ -1,8 +1,10 @@
 #include "tuner/options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <iostream>
 
+#include "schedules/known.hpp"
 #include "tuner/exit_code.hpp"
 #include "tuner/print.hpp"
 
@@ -40,6 +42,34 @@ Exit codes: 0 done (also when the call is kept: its own convolution should run i
 3 the device cannot, 4 a result was wrong, 5 the environment (no driver, no compiler, no write access where it was
 demanded, damaged cache).
 Environment: SLUICE_* variables, listed by `sluice env`; NO_COLOR turns colour off.)";
+
+/// CLI11 takes "nan" for a number inside of any range, and a negative seed for a large one.
+CLI::Validator range(double least, double most) {
+  CLI::Range plain(least, most);
+  return CLI::Validator(
+      [plain](std::string& text) {
+        return text.find_first_of("nN") == std::string::npos ? plain(text) : "Value " + text + " not a finite number";
+      },
+      plain.get_description());
+}
+
+const CLI::Validator seed(
+    [](std::string& text) -> std::string {
+      std::uint64_t value = 0;
+      const char* const end = text.data() + text.size();
+      const auto [last, error] = std::from_chars(text.data(), end, value);
+      if (error == std::errc() && last == end) return {};
+      return "Value " + text + " not a whole number from 0 to 18446744073709551615";
+    },
+    "");
+
+/// Where a file is written that `write_whole` or RowFile puts there.
+void add_out(CLI::App& app, Options& o, const char* help, const char* type = "FILE") {
+  app.add_option("--out", o.out, help)
+      ->type_name(type)
+      ->required()
+      ->check(CLI::Validator([](std::string& text) { return text.empty() ? "a file's name is needed" : ""; }, ""));
+}
 
 void add_json(CLI::App& app, Options& o) { app.add_flag("--json", o.json, "Print one JSON object on stdout"); }
 
@@ -120,10 +150,13 @@ void add_suites(CLI::App& app, Options& o) {
       ->check(CLI::Range(0, 1 << 30))
       ->group("Calls");
   app.add_option("--shard", o.shard, "Part I of N of the calls, as 1/4")->type_name("I/N")->group("Calls");
-  app.add_option("--seed", o.seed, "Seed of the sample and of the data (default 1)")->type_name("N")->group("Calls");
+  app.add_option("--seed", o.seed, "Seed of the sample and of the data (default 1)")
+      ->type_name("N")
+      ->check(seed)
+      ->group("Calls");
   app.add_option("--budget", o.budget, "Stop after so many seconds; the same command goes on from there (0 = none)")
       ->type_name("S")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(range(0.0, 1e9));
   app.add_option("--device", o.device, "cuda, cuda:N or host (default: cuda:0 where there is a GPU, else host)")
       ->type_name("NAME")
       ->group("Device");
@@ -159,9 +192,7 @@ void add_cudnn(CLI::App& app, Options& o) {
 
 void add_bench(CLI::App& app, Options& o) {
   add_suites(app, o);
-  app.add_option("--out", o.out, "Results, JSON; rows that are there already are not measured again")
-      ->type_name("FILE")
-      ->required();
+  add_out(app, o, "Results, JSON; rows that are there already are not measured again");
   app.add_option("--iters", o.iterations, "Timed replays of each contender (default 30)")
       ->type_name("N")
       ->check(CLI::Range(1, 100000));
@@ -178,13 +209,11 @@ void add_bench(CLI::App& app, Options& o) {
 
 void add_tune(CLI::App& app, Options& o) {
   add_suites(app, o);
-  app.add_option("--out", o.out, "Decision table, JSON; rows there that still apply are not tuned again")
-      ->type_name("FILE")
-      ->required();
+  add_out(app, o, "Decision table, JSON; rows there that still apply are not tuned again");
   app.add_flag("--only-missing", o.only_missing, "Take what the decision store has instead of tuning it again");
   app.add_option("--tune-ms", o.tune_ms, "Budget of one call in milliseconds (default SLUICE_TUNE_BUDGET_MS)")
       ->type_name("MS")
-      ->check(CLI::Range(1.0, 1e9));
+      ->check(range(1.0, 1e9));
   app.add_option("--jobs", o.jobs, "Processes, one a GPU; 0 = every GPU (default 1)")
       ->type_name("N")
       ->check(CLI::Range(0, 1024));
@@ -194,20 +223,20 @@ void add_merge(CLI::App& app, Options& o) {
   app.add_option("TABLE", o.inputs, "Decision tables of one device, driver and build")
       ->required()
       ->check(CLI::ExistingFile);
-  app.add_option("--out", o.out, "The joined table")->type_name("FILE")->required();
+  add_out(app, o, "The joined table");
 }
 
 void add_derive(CLI::App& app, Options& o) {
   app.add_option("ROWS", o.inputs, "Rows of `sluice bench` or bench/compare_torch.py: Sluice beside its rivals")
       ->required()
       ->check(CLI::ExistingFile);
-  app.add_option("--out", o.out, "The routing table, JSON")->type_name("FILE")->required();
+  add_out(app, o, "The routing table, JSON");
   app.add_option("--margin", o.margin, "A call is taken where it was faster by so much (default 0.05)")
       ->type_name("X")
-      ->check(CLI::Range(0.0, 10.0));
+      ->check(range(0.0, 10.0));
   app.add_option("--noise", o.noise, "What counts as slower in the report (default 0.03)")
       ->type_name("X")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(range(0.0, 1.0));
   app.add_option("--min-cases", o.min_cases, "A rule rests on so many measured calls at least (default 2)")
       ->type_name("N")
       ->check(CLI::Range(1, 1000000));
@@ -217,9 +246,7 @@ void add_report(CLI::App& app, Options& o) {
   app.add_option("FILE", o.inputs, "Results of `sluice bench`, bench/compare_torch.py, `sluice tune`, sluice_overhead")
       ->required()
       ->check(CLI::ExistingFile);
-  app.add_option("--out", o.out, "The page (.html), or a folder for the page and its pictures")
-      ->type_name("PATH")
-      ->required();
+  add_out(app, o, "The page (.html), or a folder for the page and its pictures", "PATH");
   app.add_option("--routing-table", o.routing_table,
                  "Routing table, or a folder of them, to draw (else SLUICE_ROUTING_TABLE, else the device's)")
       ->type_name("PATH");
@@ -231,7 +258,7 @@ void add_fit(CLI::App& app, Options& o) {
                  "of bench/compare_torch.py")
       ->required()
       ->check(CLI::ExistingFile);
-  app.add_option("--out", o.out, "The heuristic, JSON")->type_name("FILE")->required();
+  add_out(app, o, "The heuristic, JSON");
   app.add_option("--suite", o.suites, "Suites that name the networks of their calls: then whole networks are left out")
       ->type_name("FILE")
       ->check(CLI::ExistingFile);
@@ -265,13 +292,13 @@ every pair of values together in one call at least, no call above 512 MiB. --bat
 void add_suite(CLI::App& app, Options& o) {
   app.footer(suite_footer);
   app.add_option("FILE", o.inputs, "ONNX models, recordings, benchdnn's files, suites")->check(CLI::ExistingFile);
-  app.add_option("--out", o.out, "The suite, JSON; it appears complete or not at all")->type_name("FILE")->required();
+  add_out(app, o, "The suite, JSON; it appears complete or not at all");
   add_combinations(app, o, "default: as the files say");
   app.add_flag("--dense", o.dense, "Keep ungrouped convolutions of more than 8 channels");
   app.add_option("--grid", o.grid, "Draw so many calls instead of reading any")
       ->type_name("N")
       ->check(CLI::Range(1, 10000));
-  app.add_option("--seed", o.seed, "Seed of the grid (default 1)")->type_name("N");
+  app.add_option("--seed", o.seed, "Seed of the grid (default 1)")->type_name("N")->check(seed);
 }
 
 void add_rewrite(CLI::App& app, Options& o) {
@@ -319,7 +346,7 @@ void build(CLI::App& app, Options& o) {
   run->add_option("--iters", o.iterations, "Timed replays of the winner and of the copy; 0 = do not time (default 30)")
       ->type_name("N")
       ->check(CLI::Range(0, 100000));
-  run->add_option("--seed", o.seed, "Seed of the data (default 1)")->type_name("N");
+  run->add_option("--seed", o.seed, "Seed of the data (default 1)")->type_name("N")->check(seed);
   run->add_option("--check", o.check, "Outputs to check, spread over y; 0 = all (default: about a second's worth)")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60));
@@ -426,6 +453,7 @@ Result<std::optional<Policy>> policy_of(const Options& o) {
 
 Result<Environment> environment_of(const Options& o) {
   SL_ASSIGN(Environment environment, read_environment());
+  SL_TRY(known_schedules(environment));
   if (!o.cache_dir.empty()) environment.cache_dir = o.cache_dir;
   if (!o.routing_table.empty()) environment.routing_table = o.routing_table;
   if (!o.heuristic.empty()) environment.heuristic = o.heuristic;

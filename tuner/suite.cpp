@@ -76,6 +76,7 @@ Result<std::vector<ConvProblem>> load_suite(const std::filesystem::path& path, c
     return Error{Code::invalid, "suite " + path.string() + ": has calls that are not served (" +
                                     suite.left_out.begin()->first + "); `sluice suite` makes a suite without them"};
   }
+  if (suite.calls.empty()) return Error{Code::invalid, "suite " + path.string() + ": holds no call"};
   std::vector<ConvProblem> problems;
   problems.reserve(suite.calls.size());
   for (const SuiteCall& call : suite.calls) problems.push_back(call.problem);

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "capi/context.hpp"
-#include "schedules/schedule.hpp"
+#include "schedules/known.hpp"
 
 namespace sl::capi {
 namespace {
@@ -22,21 +22,6 @@ Result<int> number_after(std::string_view text, std::size_t prefix, int least, i
 
 Error bad(const char* field, const std::string& value, const std::string& right) {
   return {Code::invalid, std::string("sluice_options.") + field + " = " + value + ", must be " + right};
-}
-
-std::string schedule_names() {
-  std::string text;
-  for (const Schedule* schedule : all_schedules()) {
-    if (!text.empty()) text += ", ";
-    text += schedule->name;
-  }
-  return text;
-}
-
-Status known_schedule(const char* variable, const std::string& schedule) {
-  if (find_schedule(schedule) != nullptr) return {};
-  return Error{Code::invalid,
-               std::string(variable) + " names \"" + schedule + "\", must be one of " + schedule_names()};
 }
 
 }  // namespace
@@ -85,13 +70,7 @@ Status apply(const sluice_options& options, Environment& environment) {
   if (options.pinned_accepts < SLUICE_MATCH_EXACT || options.pinned_accepts > SLUICE_MATCH_OTHER_CANDIDATES) {
     return bad("pinned_accepts", std::to_string(options.pinned_accepts), "a sluice_match (0 to 2)");
   }
-  if (!environment.force_schedule.empty()) {
-    SL_TRY(known_schedule("SLUICE_FORCE_SCHEDULE", environment.force_schedule));
-  }
-  for (const std::string& schedule : environment.disabled_schedules) {
-    SL_TRY(known_schedule("SLUICE_DISABLE_SCHEDULES", schedule));
-  }
-  return {};
+  return known_schedules(environment);
 }
 
 Result<Policy> choose_policy(const Environment& environment) {
