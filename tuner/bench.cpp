@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/json_reader.hpp"
 #include "tuner/bench_row.hpp"
 #include "tuner/calls.hpp"
 #include "tuner/commands.hpp"
@@ -126,7 +127,7 @@ std::string tally_json(const Tally& t, const std::string& out, const Cudnn& cudn
   } else {
     json["cudnn_problem"] = cudnn.none;
   }
-  return json.dump(2) + "\n";
+  return dump_json(json, true);
 }
 
 std::string tally_text(const Tally& t, const std::string& out, const Cudnn& cudnn) {

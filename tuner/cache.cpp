@@ -5,6 +5,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "core/json_reader.hpp"
 #include "tuner/commands.hpp"
 #include "tuner/exit_code.hpp"
 #include "tuner/print.hpp"
@@ -82,7 +83,7 @@ int list(const Stores& stores, const std::vector<NamedStore>& named, bool json, 
   }
   report["damaged"] = damaged;
   if (json) {
-    std::printf("%s\n", report.dump(2).c_str());
+    std::fputs(dump_json(report, true).c_str(), stdout);
   } else {
     if (count > 0 && (!damaged_only || damaged > 0)) std::fputs(grid.text().c_str(), stdout);
     const std::string not_read =
@@ -108,7 +109,7 @@ int free_bytes(const std::vector<NamedStore>& named, const Stores& stores, bool 
     report["freed"][store_name] = freed.value();
     if (!json) std::printf("%s: %s freed\n", store_name, size(freed.value()).c_str());
   }
-  if (json) std::printf("%s\n", report.dump(2).c_str());
+  if (json) std::fputs(dump_json(report, true).c_str(), stdout);
   return exit_done;
 }
 
@@ -141,7 +142,7 @@ int cache_command(const Options& options) {
         const Json report = {{"root", stores.root.string()},
                              {"binaries", stores.binaries->options().directory.string()},
                              {"decisions", stores.decisions->options().directory.string()}};
-        std::printf("%s\n", report.dump(2).c_str());
+        std::fputs(dump_json(report, true).c_str(), stdout);
       } else {
         std::printf("%s\n", stores.root.c_str());
       }

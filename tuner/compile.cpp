@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "core/json_reader.hpp"
 #include "routing/routing.hpp"
 #include "tuner/calls.hpp"
 #include "tuner/commands.hpp"
@@ -69,7 +70,7 @@ Result<int> compile(const Options& o) {
     const nlohmann::ordered_json out = {
         {"device", device.name},  {"calls", calls.size()}, {"kernels", specs.size()},    {"compiled", compiled},
         {"already_there", there}, {"failed", failed},      {"left", specs.size() - done}};
-    std::printf("%s\n", out.dump(2).c_str());
+    std::fputs(dump_json(out, true).c_str(), stdout);
   } else {
     std::printf("%s", (field("device", device.name) +
                        field("kernels", std::to_string(specs.size()) + " of " + std::to_string(calls.size()) +

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/json_reader.hpp"
 #include "tuner/commands.hpp"
 #include "tuner/exit_code.hpp"
 #include "tuner/measured.hpp"
@@ -69,7 +70,7 @@ Result<int> derive(const Options& o) {
                                            {"speedup", speedup(calls, rules)},
                                            {"derived_from", regret_json(own)},
                                            {"left_out", regret_json(unseen)}};
-    std::printf("%s\n", object.dump(2).c_str());
+    std::fputs(dump_json(object, true).c_str(), stdout);
     return exit_done;
   }
   Grid grid({"calls", "least", "median", "rule"});

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/json_reader.hpp"
 #include "tuner/commands.hpp"
 #include "tuner/exit_code.hpp"
 #include "tuner/print.hpp"
@@ -80,7 +81,7 @@ int devices_command(const Options& options) {
     const Json report = {{"devices", list_json(found.here)},
                          {"described", list_json(found.described)},
                          {"gpu_problem", found.gpu_problem.empty() ? Json(nullptr) : Json(found.gpu_problem)}};
-    std::printf("%s\n", report.dump(2).c_str());
+    std::fputs(dump_json(report, true).c_str(), stdout);
     return exit_done;
   }
   std::printf("%s\n%s", styled(Style::strong, "In this machine").c_str(), list_text(found.here).c_str());

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/json_reader.hpp"
 #include "tuner/commands.hpp"
 #include "tuner/exit_code.hpp"
 #include "tuner/print.hpp"
@@ -197,7 +198,7 @@ int env_command(const Options& options) {
   if (!environment.ok()) return fail(environment.error());
   const Log log(stderr_sink(options.verbose), options.verbose ? LogLevel::debug : LogLevel::error);
   const Json report = collect(environment.value(), log);
-  const std::string text = options.json ? report.dump(2) + "\n" : text_of(report);
+  const std::string text = options.json ? dump_json(report, true) : text_of(report);
   std::fputs(text.c_str(), stdout);
   return exit_done;
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/json_reader.hpp"
 #include "routing/left_out.hpp"
 #include "tuner/calls.hpp"
 #include "tuner/commands.hpp"
@@ -115,7 +116,7 @@ void show(const Fitted& fitted, const TunedFile& tuned, const Options& o) {
                                            {"groups", fitted.groups},
                                            {"fitted_to", quality_json(fitted.own, predicts)},
                                            {"left_out", quality_json(fitted.left_out, predicts)}};
-    std::printf("%s\n", object.dump(2).c_str());
+    std::fputs(dump_json(object, true).c_str(), stdout);
     return;
   }
   std::fputs((field("calls", calls_text(tuned)) +

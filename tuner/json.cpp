@@ -3,6 +3,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/json_reader.hpp"
 #include "tuner/record.hpp"
 
 namespace sl::tool {
@@ -95,7 +96,7 @@ std::string record_json(const Record& r) {
         {"tunings", r.counters.tunings},
         {"launches", r.counters.launches}}},
   };
-  return out.dump(2) + "\n";
+  return dump_json(out, true);
 }
 
 }  // namespace sl::tool

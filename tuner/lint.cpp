@@ -91,7 +91,7 @@ void show_json(const std::vector<Report>& reports) {
     for (const Finding& f : r.findings) findings.push_back({{"error", f.error}, {"where", f.where}, {"what", f.what}});
     out.push_back({{"file", r.file}, {"kind", r.kind}, {"findings", findings}});
   }
-  std::printf("%s\n", nlohmann::ordered_json{{"files", out}}.dump(2).c_str());
+  std::fputs(dump_json({{"files", out}}, true).c_str(), stdout);
 }
 
 }  // namespace
