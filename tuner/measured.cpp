@@ -1,10 +1,12 @@
 #include "tuner/measured.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
+
+#include "core/json_reader.hpp"
 
 namespace sl::tool {
 namespace {
@@ -117,16 +119,14 @@ class Reader {
 Result<MeasuredFile> read_measured(const std::vector<std::string>& paths) {
   Reader reader;
   for (const std::string& path : paths) {
-    std::ifstream file(path);
-    if (!file) return Error{Code::invalid, path + ": cannot be read"};
-    if (const Json whole = Json::parse(file, nullptr, false); whole.is_object() && whole.contains("rows")) {
+    SL_ASSIGN(const std::string all, read_text_file(path));
+    if (const Json whole = Json::parse(all, nullptr, false); whole.is_object() && whole.contains("rows")) {
       SL_TRY(reader.whole(whole, path));
       continue;
     }
-    file.clear();
-    file.seekg(0);
+    std::istringstream lines(all);
     std::string text;
-    for (int number = 1; std::getline(file, text); ++number) {
+    for (int number = 1; std::getline(lines, text); ++number) {
       if (!text.empty()) SL_TRY(reader.line(text, path + ":" + std::to_string(number)));
     }
   }

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/json_reader.hpp"
+
 namespace sl::tool {
 namespace {
 
@@ -74,6 +76,37 @@ std::string differs(const Json& there, const Json& here) {
   return {};
 }
 
+/// What others read of a row.
+Status check_row(const JsonView& view) {
+  JsonFields row(view);
+  const std::string signature = row.text("signature");
+  for (const char* key : {"time_us", "copy_us", "floor_us"}) {
+    if (row.has(key) && row.number(key) <= 0) row.fail(row.value(key, true)->wrong("a time above 0 would be right"));
+  }
+  if (row.has("device_lost")) (void)row.boolean("device_lost");
+  if (const auto rivals = row.value("rivals", false)) {
+    SL_ASSIGN(const auto times, rivals->members());
+    for (const auto& [name, time] : times) {
+      SL_ASSIGN(const double us, time.number());
+      if (us <= 0) return time.wrong("a time above 0 would be right");
+    }
+  }
+  SL_TRY(row.finish_tolerant());
+  const auto problem = parse(signature);
+  return problem.ok() ? Status() : Status(view.error("signature: " + problem.error().message));
+}
+
+Status check_results(const std::string& text, const std::string& origin) {
+  SL_ASSIGN(const nlohmann::json document, parse_json(text, origin));
+  const JsonView root(document, origin);
+  JsonFields fields(root);
+  const auto rows = fields.value("rows", true);
+  SL_TRY(fields.finish_tolerant());
+  SL_ASSIGN(const auto items, rows->items());
+  for (const JsonView& row : items) SL_TRY(check_row(row));
+  return {};
+}
+
 }  // namespace
 
 Result<RowFile> open_results(const std::filesystem::path& path, const ResultsHeader& header) {
@@ -86,6 +119,7 @@ Result<RowFile> open_results(const std::filesystem::path& path, const ResultsHea
       {"sluice", header.version}, {"commit", header.commit},         {"protocol", header.warm ? "warm" : "cold"},
       {"cudnn", header.cudnn},    {"fma_per_s", header.peaks.fma},   {"mma_macs_per_s", header.peaks.mma}};
   shape.foreign = [here = shape.header](const Json& there) { return differs(there, here); };
+  shape.check = check_results;
   return RowFile::open(path, std::move(shape));
 }
 

@@ -1,14 +1,17 @@
 #include "tuner/row_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
+#include "core/json_reader.hpp"
+#include "store/output_file.hpp"
 #include "store/posix_io.hpp"
 
 namespace sl::tool {
@@ -20,34 +23,103 @@ Error refuse(const std::filesystem::path& path, const std::string& why) {
   return {Code::invalid, path.string() + ": " + why + "; name another --out, or remove it"};
 }
 
+Error cannot_write(const std::filesystem::path& path, int error) {
+  return {Code::environment, path.string() + ": cannot be written: " + error_text(error)};
+}
+
+/// Empty where there is no such file.
+Result<std::string> text_at(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) return std::string();
+  return read_text_file(path.string());
+}
+
+/// Makes an end to what a kill or a full disk cut short: of a row, its line; of a header, the file.
+Status mend(const std::filesystem::path& part) {
+  SL_ASSIGN(const std::string text, text_at(part));
+  if (text.empty() || text.back() == '\n') return {};
+  const bool headed = text.find('\n') != std::string::npos;
+  Fd file(::open(part.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | (headed ? 0 : O_TRUNC)));
+  const int error = !file.ok() ? errno : headed ? write_fully(file.get(), "\n") : 0;
+  return error == 0 ? Status() : cannot_write(part, error);
+}
+
+/// What stands at one of the two files, checked as a whole before a row of it is taken.
+class Reader {
+ public:
+  Reader(const RowFile::Shape& shape, std::filesystem::path path) : shape_(shape), path_(std::move(path)) {}
+
+  Result<RowFile::Json> document(const std::string& text) const {
+    const auto checked = parse_json(text, path_.string());  // bounds the depth; a key that occurs twice is an error
+    if (!checked.ok()) return refused(checked.error());
+    RowFile::Json there = RowFile::Json::parse(text, nullptr, false);
+    try {
+      if (const std::string why = shape_.foreign(there); !why.empty()) return refuse(path_, why);
+    } catch (const RowFile::Json::exception& error) {
+      return refuse(path_, "not a file of `sluice " + shape_.writer + "`: " + error.what());
+    }
+    return there;
+  }
+
+  /// `there` with its rows.
+  Status check(const RowFile::Json& there) const {
+    const Status checked = shape_.check(there.dump(), path_.string());
+    return checked.ok() ? checked : refused(checked.error());
+  }
+
+ private:
+  static Error refused(const Error& error) {
+    return {error.code, error.message + "; name another --out, or remove the file"};
+  }
+
+  const RowFile::Shape& shape_;
+  std::filesystem::path path_;
+};
+
 }  // namespace
+
+Status RowFile::take(const Json& rows) {
+  for (const Json& row : rows) rows_[row.at(shape_.key).get<std::string>()] = row;
+  return {};
+}
+
+Status RowFile::read_whole() {
+  SL_ASSIGN(const std::filesystem::path path, output_file(path_));
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return {};
+  const Reader reader(shape_, path_);
+  SL_ASSIGN(const std::string text, read_text_file(path_.string()));
+  SL_ASSIGN(const Json there, reader.document(text));
+  SL_TRY(reader.check(there));
+  return take(there.at(shape_.list));
+}
+
+Status RowFile::read_part() {
+  const std::filesystem::path part = part_of(path_);
+  SL_ASSIGN(const std::string text, text_at(part));
+  std::istringstream lines(text);
+  std::string line;
+  // A header that a kill or a full disk cut short has no row behind it.
+  if (text.find('\n') == std::string::npos || !std::getline(lines, line)) return {};
+  const Reader reader(shape_, part);
+  SL_ASSIGN(Json there, reader.document(line));
+  there[shape_.list] = Json::array();
+  while (std::getline(lines, line)) {
+    // A line that a kill cut short is a row to make again. parse_json, since depth must be bounded here too.
+    if (!parse_json(line, part.string()).ok()) continue;
+    there[shape_.list].push_back(Json::parse(line));
+  }
+  SL_TRY(reader.check(there));
+  return take(there.at(shape_.list));
+}
 
 Result<RowFile> RowFile::open(const std::filesystem::path& path, Shape shape) {
   RowFile file;
   file.path_ = path;
   file.shape_ = std::move(shape);
-  const Shape& is = file.shape_;
-  const auto take = [&](const Json& row) { file.rows_[row.at(is.key).get<std::string>()] = row; };
-  std::filesystem::path reading = path;
-  try {
-    if (std::ifstream whole(path); whole) {
-      const Json there = Json::parse(whole);
-      if (const std::string why = is.foreign(there); !why.empty()) return refuse(path, why);
-      for (const Json& row : there.at(is.list)) take(row);
-    }
-    reading = part_of(path);
-    std::ifstream part(reading);
-    std::string line;
-    if (part && std::getline(part, line)) {
-      if (const std::string why = is.foreign(Json::parse(line)); !why.empty()) return refuse(reading, why);
-      while (std::getline(part, line)) {
-        const Json row = Json::parse(line, nullptr, false);
-        if (!row.is_discarded()) take(row);  // a line that a kill cut short is a row to measure again
-      }
-    }
-  } catch (const Json::exception& error) {
-    return refuse(reading, "not a file of `sluice " + is.writer + "`: " + error.what());
-  }
+  SL_TRY(file.read_whole());
+  SL_TRY(file.read_part());
   return file;
 }
 
@@ -58,19 +130,16 @@ const RowFile::Json* RowFile::find(const std::string& key) const {
 
 Status RowFile::add(const Json& row) {
   const std::filesystem::path part = part_of(path_);
-  std::error_code ignored;
-  const bool fresh = !std::filesystem::exists(part, ignored);
-  bool cut_short = false;  // a kill may have left the last line without its end
-  if (!fresh) {
-    std::ifstream before(part, std::ios::binary | std::ios::ate);
-    if (before.tellg() > 0) cut_short = before.seekg(-1, std::ios::end).get() != '\n';
-  }
-  std::ofstream file(part, std::ios::app);
-  if (cut_short) file << '\n';
-  if (fresh) file << shape_.header.dump() << '\n';
-  file << row.dump() << '\n';
-  file.flush();
-  if (!file) return Error{Code::environment, part.string() + ": cannot be written"};
+  if (!std::exchange(appended_, true)) SL_TRY(mend(part));
+  Fd file(::open(part.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  struct stat is = {};
+  if (!file.ok() || ::fstat(file.get(), &is) != 0) return cannot_write(part, errno);
+  const std::string text =
+      (is.st_size == 0 ? dump_json(shape_.header, false) + '\n' : "") + dump_json(row, false) + '\n';
+  int error = write_fully(file.get(), text);
+  if (error == 0) error = sync_fd(file.get());
+  if (const int closed = file.close(); error == 0) error = closed;
+  if (error != 0) return cannot_write(part, error);
   rows_[row.at(shape_.key).get<std::string>()] = row;
   return {};
 }
@@ -83,28 +152,26 @@ Status RowFile::finish() {
 }
 
 Status write_whole(const std::filesystem::path& path, const std::string& text) {
-  const std::string next = path.string() + ".next";
-  const auto cannot = [](const std::string& file, int error) {
-    return Error{Code::environment, file + ": cannot be written: " + error_text(error)};
-  };
-  Fd file(::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file.ok()) return cannot(next, errno);
+  SL_ASSIGN(const std::filesystem::path target, output_file(path));
+  const std::string next = target.string() + "." + random_hex() + ".next";
+  Fd file(::open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file.ok()) return cannot_write(path, errno);
   int error = write_fully(file.get(), text);
   if (error == 0) error = sync_fd(file.get());
   if (const int closed = file.close(); error == 0) error = closed;
-  if (error == 0 && std::rename(next.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0 && std::rename(next.c_str(), target.c_str()) != 0) error = errno;
   if (error == 0) return {};
   ::unlink(next.c_str());
-  return cannot(path.string(), error);
+  return cannot_write(path, error);
 }
 
 Status write_rows(const std::filesystem::path& path, const RowFile::Json& header, const std::string& list,
                   const std::map<std::string, RowFile::Json>& rows) {
-  std::string text = header.dump();
+  std::string text = dump_json(header, false);
   text.back() = ',';
   text += "\n\"" + list + "\": [";
   bool first = true;
-  for (const auto& [key, row] : rows) text += (std::exchange(first, false) ? "\n" : ",\n") + row.dump();
+  for (const auto& [key, row] : rows) text += (std::exchange(first, false) ? "\n" : ",\n") + dump_json(row, false);
   return write_whole(path, text + "\n]}\n");
 }
 

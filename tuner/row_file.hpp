@@ -25,9 +25,11 @@ class RowFile {
     /// Why rows that stand under another header do not belong here; empty where they do. May throw nlohmann's
     /// exceptions: then the file is not one of these.
     std::function<std::string(const Json& there)> foreign;
+    /// What is wrong with a file of these, rows included; `origin` is for the message.
+    std::function<Status(const std::string& text, const std::string& origin)> check;
   };
-  /// Reads FILE and FILE.part where they are there. A file that does not belong is Code::invalid, naming what stands
-  /// there; nothing is written before the first add().
+  /// Reads FILE and FILE.part where they are there. A file that does not belong, or is not as it should be, is
+  /// Code::invalid, naming what stands there; nothing is written before the first add().
   static Result<RowFile> open(const std::filesystem::path&, Shape);
   /// The row with this key; null where there is none.
   const Json* find(const std::string& key) const;
@@ -36,12 +38,18 @@ class RowFile {
   const std::map<std::string, Json>& rows() const { return rows_; }
 
  private:
+  Status read_whole();
+  Status read_part();
+  Status take(const Json& rows);
+
   std::filesystem::path path_;
   Shape shape_;
   std::map<std::string, Json> rows_;
+  bool appended_ = false;
 };
 
-/// Puts `text` at `path` in one step: a reader sees the old file or the new one.
+/// Puts `text` at `path` in one step: a reader sees the old file or the new one. A symbolic link stays one; only a
+/// regular file is replaced (output_file).
 Status write_whole(const std::filesystem::path& path, const std::string& text);
 /// Puts {header..., list: [rows]} at `path` in the same way.
 Status write_rows(const std::filesystem::path& path, const RowFile::Json& header, const std::string& list,

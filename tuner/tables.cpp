@@ -1,10 +1,9 @@
 #include "tuner/tables.hpp"
 
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <utility>
 
+#include "core/json_reader.hpp"
 #include "routing/decision_store.hpp"
 #include "tuner/agreement.hpp"
 
@@ -14,14 +13,11 @@ namespace {
 using Json = RowFile::Json;
 
 Result<Json> read_table(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return Error{Code::invalid, path + ": cannot be read"};
-  std::ostringstream text;
-  text << file.rdbuf();
+  SL_ASSIGN(const std::string text, read_text_file(path));
   // The library's own reader says what is wrong with a table; the rows are then taken as they stand.
-  SL_ASSIGN(const DecisionTable checked, DecisionTable::from_json(text.str(), path));
+  SL_ASSIGN(const DecisionTable checked, DecisionTable::from_json(text, path));
   (void)checked;
-  Json table = Json::parse(text.str(), nullptr, false);
+  Json table = Json::parse(text, nullptr, false);
   if (table.is_discarded()) return Error{Code::invalid, path + ": not JSON"};
   return table;
 }
@@ -48,31 +44,80 @@ Result<RowFile> open_table(const std::filesystem::path& path, const DeviceInfo& 
     return "a table of " + other->name + ", but this device is " + device.name +
            (other->name == device.name ? " of another make-up" : "");
   };
+  shape.check = [](const std::string& text, const std::string& origin) -> Status {
+    const auto table = DecisionTable::from_json(text, origin);
+    return table.ok() ? Status() : Status(table.error());
+  };
   return RowFile::open(path, std::move(shape));
 }
 
-Result<Merged> merge_tables(const std::vector<std::string>& in, const std::filesystem::path& out) {
+namespace {
+
+struct Joined {
   Merged merged;
-  Agreement agreement;
-  std::map<std::string, Json> rows;
   Json header;
+  std::map<std::string, Json> rows;
+};
+
+Result<Joined> join(const std::vector<std::string>& in) {
+  Joined out;
+  Agreement agreement;
   for (const std::string& path : in) {
     SL_ASSIGN(Json table, read_table(path));
     SL_TRY(agreement.check("device", table["device"].dump(), path));
     for (Json& row : table["decisions"]) {
       SL_TRY(agree(agreement, row, path));
       const std::string problem = row["problem"];
-      const auto [at, fresh] = rows.try_emplace(problem, row);
+      const auto [at, fresh] = out.rows.try_emplace(problem, row);
       if (fresh) continue;
-      ++merged.duplicates;
+      ++out.merged.duplicates;
       if (row.value("budget_ms", 0.0) > at->second.value("budget_ms", 0.0)) at->second = std::move(row);
     }
     table.erase("decisions");
-    if (header.is_null()) header = std::move(table);
+    if (out.header.is_null()) out.header = std::move(table);
   }
-  merged.rows = rows.size();
-  SL_TRY(write_rows(out, header, "decisions", rows));
-  return merged;
+  return out;
+}
+
+Result<Merged> written(Joined joined, const std::filesystem::path& out) {
+  joined.merged.rows = joined.rows.size();
+  SL_TRY(write_rows(out, joined.header, "decisions", joined.rows));
+  return joined.merged;
+}
+
+}  // namespace
+
+Result<Merged> merge_tables(const std::vector<std::string>& in, const std::filesystem::path& out) {
+  SL_ASSIGN(Joined joined, join(in));
+  return written(std::move(joined), out);
+}
+
+Status share_table(const std::string& table, const std::vector<JobShare>& shares) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(table, ignored)) return {};
+  SL_ASSIGN(Json known, read_table(table));
+  std::map<std::string, Json> rows;
+  for (Json& row : known["decisions"]) rows[row["problem"]] = std::move(row);
+  known.erase("decisions");
+  for (const JobShare& share : shares) {
+    if (std::filesystem::exists(share.part, ignored)) continue;  // what a killed run had is newer
+    std::map<std::string, Json> mine;
+    for (const std::string& problem : share.problems) {
+      if (const auto row = rows.find(problem); row != rows.end()) mine.insert(*row);
+    }
+    if (!mine.empty()) SL_TRY(write_rows(share.part, known, "decisions", mine));
+  }
+  return {};
+}
+
+Result<Merged> join_shares(const std::vector<std::string>& parts, const std::string& table) {
+  SL_ASSIGN(Joined joined, join(parts));
+  std::error_code ignored;
+  if (std::filesystem::exists(table, ignored)) {
+    SL_ASSIGN(Json known, read_table(table));
+    for (Json& row : known["decisions"]) joined.rows.try_emplace(row["problem"].get<std::string>(), std::move(row));
+  }
+  return written(std::move(joined), table);
 }
 
 }  // namespace sl::tool

@@ -1,14 +1,19 @@
 // `sluice tune` and `sluice merge`: decision tables made ahead of time, on one GPU, several, or a fleet.
+#include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "core/json_reader.hpp"
 #include "dispatch/decide.hpp"
 #include "routing/decision_json.hpp"
+#include "store/posix_io.hpp"
 #include "tuner/calls.hpp"
 #include "tuner/commands.hpp"
 #include "tuner/exit_code.hpp"
@@ -32,7 +37,7 @@ void show(const Tally& t, const std::string& out, bool json) {
     const nlohmann::ordered_json object = {{"out", out},         {"tuned", t.tuned},   {"already_there", t.there},
                                            {"cannot", t.cannot}, {"failed", t.failed}, {"left", t.left},
                                            {"decisions", t.rows}};
-    std::printf("%s\n", object.dump(2).c_str());
+    std::fputs(dump_json(object, true).c_str(), stdout);
     return;
   }
   const auto count = [](std::size_t n, const char* what) { return std::to_string(n) + " " + what; };
@@ -155,44 +160,77 @@ std::vector<std::string> job_arguments(const Options& o, const Shard& mine, std:
   return words;
 }
 
+/// A process of this program and the pipe that its report comes through.
+struct Job {
+  pid_t pid = 0;
+  Fd report;
+};
+
+Result<Job> start(std::vector<std::string> words) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Error{Code::environment, "cannot start a job: " + error_text(errno)};
+  Job job;
+  job.report = Fd(ends[0]);
+  const Fd theirs(ends[1]);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, theirs.get(), 1);
+  const int failed = posix_spawn(&job.pid, "/proc/self/exe", &files, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (failed != 0) return Error{Code::environment, "cannot start a job: " + error_text(failed)};
+  return job;
+}
+
+/// Adds a job's report to the tally, waits for its end, and returns its exit code.
+int finish(Job& job, Tally& tally) {
+  std::string text;
+  char block[4096];
+  for (ssize_t got = 0; (got = ::read(job.report.get(), block, sizeof block)) != 0;) {
+    if (got > 0) text.append(block, static_cast<std::size_t>(got));
+    if (got < 0 && errno != EINTR) break;
+  }
+  int status = 0;
+  while (::waitpid(job.pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  const auto report = nlohmann::json::parse(text, nullptr, false);
+  if (report.is_object()) {  // nothing where the job failed before its end
+    tally.tuned += report.at("tuned").get<std::size_t>();
+    tally.there += report.at("already_there").get<std::size_t>();
+    tally.cannot += report.at("cannot").get<std::size_t>();
+    tally.failed += report.at("failed").get<std::size_t>();
+    tally.left += report.at("left").get<std::size_t>();
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(exit_environment);
+}
+
 /// One process a GPU; their tables and what stands at --out already become the table.
-Result<int> tune_in_jobs(const Options& o, std::size_t jobs) {
+Result<int> tune_in_jobs(const Options& o, const std::vector<ConvProblem>& calls, std::size_t jobs) {
   SL_ASSIGN(const Shard mine, parse_shard(o.shard));
-  std::vector<pid_t> children;
+  std::vector<JobShare> shares(jobs);
+  for (std::size_t job = 0; job < jobs; ++job) shares[job].part = part_of(o.out, job);
+  for (std::size_t i = 0; i < calls.size(); ++i) shares[i % jobs].problems.push_back(calls[i].to_string());
+  SL_TRY(share_table(o.out, shares));
+  std::vector<Job> children;
   for (std::size_t job = 0; job < jobs; ++job) {
-    std::vector<std::string> words = job_arguments(o, mine, job, jobs);
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    // What a job says of itself goes to stderr: stdout is this process's report.
-    posix_spawn_file_actions_t files;
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, 2, 1);
-    pid_t child = 0;
-    const int failed = posix_spawn(&child, "/proc/self/exe", &files, nullptr, argv.data(), environ);
-    posix_spawn_file_actions_destroy(&files);
-    if (failed != 0) return Error{Code::environment, "cannot start job " + std::to_string(job + 1)};
-    children.push_back(child);
+    SL_ASSIGN(Job child, start(job_arguments(o, mine, job, jobs)));
+    children.push_back(std::move(child));
   }
   int worst = exit_done;
+  Tally tally;
   std::vector<std::string> parts;
   for (std::size_t job = 0; job < jobs; ++job) {
-    int status = 0;
-    waitpid(children[job], &status, 0);
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(exit_environment);
+    const int code = finish(children[job], tally);
     worst = std::max(worst, code);
-    const std::string part = part_of(o.out, job);
-    if (std::filesystem::exists(part)) parts.push_back(part);
+    if (std::filesystem::exists(shares[job].part)) parts.push_back(shares[job].part);
     if (code != exit_done) warn("job " + std::to_string(job + 1) + " ended with exit code " + std::to_string(code));
   }
   if (parts.empty()) return worst;
-  std::vector<std::string> all = parts;
-  if (std::filesystem::exists(o.out)) all.push_back(o.out);
-  SL_ASSIGN(const Merged merged, merge_tables(all, o.out));
+  SL_ASSIGN(const Merged merged, join_shares(parts, o.out));
   for (const std::string& part : parts) std::filesystem::remove(part);
-  Tally tally;
   tally.rows = merged.rows;
-  tally.tuned = merged.rows;
   show(tally, o.out, o.json);
   return worst;
 }
@@ -206,7 +244,7 @@ Result<int> tune_all(const Options& o) {
     jobs = o.device.empty() && count.ok() ? static_cast<std::size_t>(std::max(1, *count)) : 1;
   }
   if (jobs == 1) return tune_here(o, calls);
-  return tune_in_jobs(o, jobs);
+  return tune_in_jobs(o, calls, jobs);
 }
 
 Result<int> merge(const Options& o) {
@@ -214,7 +252,7 @@ Result<int> merge(const Options& o) {
   if (o.json) {
     const nlohmann::ordered_json object = {
         {"out", o.out}, {"tables", o.inputs.size()}, {"decisions", merged.rows}, {"duplicates", merged.duplicates}};
-    std::printf("%s\n", object.dump(2).c_str());
+    std::fputs(dump_json(object, true).c_str(), stdout);
   } else {
     std::printf("%s", (field("decisions", std::to_string(merged.rows) + " of " + std::to_string(o.inputs.size()) +
                                               " tables, " + std::to_string(merged.duplicates) + " in several") +

@@ -16,6 +16,7 @@
 #include "graph_onnx/check.hpp"
 #include "graph_onnx/model_impl.hpp"
 #include "graph_onnx/planner.hpp"
+#include "store/output_file.hpp"
 #include "store/posix_io.hpp"
 
 namespace sl::graph {
@@ -90,7 +91,7 @@ std::string OnnxModel::bytes() const { return impl_->proto.SerializeAsString(); 
 bool OnnxModel::has_external_data() const { return sl::graph::has_external_data(impl_->proto); }
 
 Status OnnxModel::save(const std::string& path) const {
-  const std::filesystem::path target(path);
+  SL_ASSIGN(const std::filesystem::path target, output_file(path));
   const std::string folder = target.has_parent_path() ? target.parent_path().string() : ".";
   if (impl_->proto.ByteSizeLong() >= INT_MAX)
     return Error{Code::invalid, path + ": would have 2 GiB or more, which protobuf cannot write"};
@@ -103,7 +104,7 @@ Status OnnxModel::save(const std::string& path) const {
     error = stream.GetErrno() != 0 ? stream.GetErrno() : EIO;
   if (error == 0) error = sync_fd(file.get());
   if (const int closed = file.close(); error == 0) error = closed;
-  if (error == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0 && std::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
   if (error == 0) return {};
   ::unlink(temporary.c_str());
   return cannot("write", path, error);

@@ -1,6 +1,7 @@
 """`sluice rewrite`: an ONNX model in, a rewritten one out, or nothing."""
 
 import json
+import os
 import unittest
 
 import onnx_file
@@ -100,6 +101,10 @@ class Rewrite(ProgramTest):
         self.assert_one_complaint(self.sluice("rewrite", "none.onnx", *out, "--device", "h200", code=ENVIRONMENT), "none.onnx")
         nowhere = str(self.folder / "none" / "out.onnx")
         self.assertIn(nowhere, self.rewrite("-o", nowhere, "--device", "h200", code=ENVIRONMENT).err)
+        pipe = self.folder / "pipe.onnx"
+        os.mkfifo(pipe)
+        self.assertIn("not a regular file", self.rewrite("-o", str(pipe), "--device", "h200", code=ENVIRONMENT).err)
+        self.assertTrue(pipe.is_fifo(), "a device or a pipe is never replaced")
 
     def test_broken_models_give_one_error_and_no_file(self):
         good = self.before

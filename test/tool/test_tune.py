@@ -95,6 +95,23 @@ class Tune(Tables):
         self.assertEqual({row["problem"] for row in self.table()["decisions"]}, set(CALLS))
         self.assertEqual(sorted(os.listdir(self.folder)), ["cache", "suite.json", "table.json"])
 
+    def test_jobs_do_not_tune_again_what_still_applies(self):
+        self.tune()
+        other = f"{DEPTHWISE.replace('mb1', 'mb3')} dt=f32 tag=nhwc"
+        table = self.table()
+        other_row = dict(table["decisions"][0], problem=other)  # of no call of the suite: stays
+        table["decisions"][1]["schedule_digest"] = "0" * 32  # of another build: tuned again
+        table["decisions"].append(other_row)
+        self.out.write_text(json.dumps(table))
+        outcome = self.tune("--json", "--jobs", "2")
+        tally = outcome.record
+        self.assertEqual((tally["tuned"], tally["already_there"], tally["decisions"]), (1, 3, 5), str(outcome))
+        self.assertEqual(outcome.err, "", "a job's report is no message")
+        rows = {row["problem"]: row for row in self.table()["decisions"]}
+        self.assertEqual(rows[other], other_row)
+        self.assertEqual(rows[table["decisions"][0]["problem"]], table["decisions"][0])
+        self.assertNotIn("0" * 32, [row["schedule_digest"] for row in rows.values()])
+
     def test_bad_input(self):
         for text in ("2", "0/2", "3/2", "1/2x", "a/b"):
             self.assertIn("must be I/N", self.tune("--shard", text, code=USAGE).err)
