@@ -97,7 +97,10 @@ Status share_table(const std::string& table, const std::vector<JobShare>& shares
   if (!std::filesystem::exists(table, ignored)) return {};
   SL_ASSIGN(Json known, read_table(table));
   std::map<std::string, Json> rows;
-  for (Json& row : known["decisions"]) rows[row["problem"]] = std::move(row);
+  for (Json& row : known["decisions"]) {
+    const std::string problem = row["problem"];
+    rows.try_emplace(problem, std::move(row));
+  }
   known.erase("decisions");
   for (const JobShare& share : shares) {
     if (std::filesystem::exists(share.part, ignored)) continue;  // what a killed run had is newer
@@ -115,7 +118,10 @@ Result<Merged> join_shares(const std::vector<std::string>& parts, const std::str
   std::error_code ignored;
   if (std::filesystem::exists(table, ignored)) {
     SL_ASSIGN(Json known, read_table(table));
-    for (Json& row : known["decisions"]) joined.rows.try_emplace(row["problem"].get<std::string>(), std::move(row));
+    for (Json& row : known["decisions"]) {
+      const std::string problem = row["problem"];
+      joined.rows.try_emplace(problem, std::move(row));
+    }
   }
   return written(std::move(joined), table);
 }

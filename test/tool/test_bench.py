@@ -117,8 +117,10 @@ class Bench(ProgramTest):
             self.assertIn(f'{key} = "another"', self.bench(code=USAGE).err)
             self.assertEqual(self.out.read_text(), before)
         self.out.write_text("[1, 2")
-        self.assertIn("not a file of `sluice bench`", self.bench(code=USAGE).err)
-
+        message = self.bench(code=USAGE).err
+        self.assertIn("not JSON", message)
+        self.assertIn("name another --out", message)
+        self.assertEqual(self.out.read_text(), "[1, 2")
 
     def test_without_cudnn_it_says_so(self):
         tally = self.bench("--json").record
