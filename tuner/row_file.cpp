@@ -1,7 +1,6 @@
 #include "tuner/row_file.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,24 +24,6 @@ Error refuse(const std::filesystem::path& path, const std::string& why) {
 
 Error cannot_write(const std::filesystem::path& path, int error) {
   return {Code::environment, path.string() + ": cannot be written: " + error_text(error)};
-}
-
-/// Empty where there is no such file.
-Result<std::string> text_at(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found) return std::string();
-  return read_text_file(path.string());
-}
-
-/// Makes an end to what a kill or a full disk cut short: of a row, its line; of a header, the file.
-Status mend(const std::filesystem::path& part) {
-  SL_ASSIGN(const std::string text, text_at(part));
-  if (text.empty() || text.back() == '\n') return {};
-  const bool headed = text.find('\n') != std::string::npos;
-  Fd file(::open(part.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | (headed ? 0 : O_TRUNC)));
-  const int error = !file.ok() ? errno : headed ? write_fully(file.get(), "\n") : 0;
-  return error == 0 ? Status() : cannot_write(part, error);
 }
 
 /// What stands at one of the two files, checked as a whole before a row of it is taken.
@@ -84,10 +65,9 @@ Status RowFile::take(const Json& rows) {
   return {};
 }
 
-Status RowFile::read_whole() {
-  SL_ASSIGN(const std::filesystem::path path, output_file(path_));
+Status RowFile::read_whole(const std::filesystem::path& target) {
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return {};
+  if (!std::filesystem::exists(target, ignored)) return {};
   const Reader reader(shape_, path_);
   SL_ASSIGN(const std::string text, read_text_file(path_.string()));
   SL_ASSIGN(const Json there, reader.document(text));
@@ -97,7 +77,7 @@ Status RowFile::read_whole() {
 
 Status RowFile::read_part() {
   const std::filesystem::path part = part_of(path_);
-  SL_ASSIGN(const std::string text, text_at(part));
+  SL_ASSIGN(const std::string text, part_.text());
   std::istringstream lines(text);
   std::string line;
   // A header that a kill or a full disk cut short has no row behind it.
@@ -118,7 +98,9 @@ Result<RowFile> RowFile::open(const std::filesystem::path& path, Shape shape) {
   RowFile file;
   file.path_ = path;
   file.shape_ = std::move(shape);
-  SL_TRY(file.read_whole());
+  SL_ASSIGN(const std::filesystem::path target, output_file(path));
+  SL_ASSIGN(file.part_, PartFile::hold(part_of(path)));  // first: what another process is adding is not there yet
+  SL_TRY(file.read_whole(target));
   SL_TRY(file.read_part());
   return file;
 }
@@ -128,26 +110,24 @@ const RowFile::Json* RowFile::find(const std::string& key) const {
   return found == rows_.end() ? nullptr : &found->second;
 }
 
+/// Makes an end to what a kill or a full disk cut short: of a row, its line; of a header, the file.
+Status RowFile::mend() {
+  SL_ASSIGN(const std::string text, part_.text());
+  if (text.empty() || text.back() == '\n') return {};
+  return text.find('\n') == std::string::npos ? part_.clear() : part_.append("\n");
+}
+
 Status RowFile::add(const Json& row) {
-  const std::filesystem::path part = part_of(path_);
-  if (!std::exchange(appended_, true)) SL_TRY(mend(part));
-  Fd file(::open(part.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  struct stat is = {};
-  if (!file.ok() || ::fstat(file.get(), &is) != 0) return cannot_write(part, errno);
-  const std::string text =
-      (is.st_size == 0 ? dump_json(shape_.header, false) + '\n' : "") + dump_json(row, false) + '\n';
-  int error = write_fully(file.get(), text);
-  if (error == 0) error = sync_fd(file.get());
-  if (const int closed = file.close(); error == 0) error = closed;
-  if (error != 0) return cannot_write(part, error);
+  if (!std::exchange(appended_, true)) SL_TRY(mend());
+  const std::string header = part_.empty() ? dump_json(shape_.header, false) + '\n' : "";
+  SL_TRY(part_.append(header + dump_json(row, false) + '\n'));
   rows_[row.at(shape_.key).get<std::string>()] = row;
   return {};
 }
 
 Status RowFile::finish() {
   SL_TRY(write_rows(path_, shape_.header, shape_.list, rows_));
-  std::error_code ignored;
-  std::filesystem::remove(part_of(path_), ignored);
+  part_.remove();
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/result.hpp"
+#include "tuner/part_file.hpp"
 
 namespace sl::tool {
 
@@ -29,7 +30,8 @@ class RowFile {
     std::function<Status(const std::string& text, const std::string& origin)> check;
   };
   /// Reads FILE and FILE.part where they are there. A file that does not belong, or is not as it should be, is
-  /// Code::invalid, naming what stands there; nothing is written before the first add().
+  /// Code::invalid, naming what stands there; one that another process is writing, Code::environment. No row is written
+  /// before the first add().
   static Result<RowFile> open(const std::filesystem::path&, Shape);
   /// The row with this key; null where there is none.
   const Json* find(const std::string& key) const;
@@ -38,12 +40,14 @@ class RowFile {
   const std::map<std::string, Json>& rows() const { return rows_; }
 
  private:
-  Status read_whole();
+  Status read_whole(const std::filesystem::path& target);
   Status read_part();
+  Status mend();
   Status take(const Json& rows);
 
   std::filesystem::path path_;
   Shape shape_;
+  PartFile part_;
   std::map<std::string, Json> rows_;
   bool appended_ = false;
 };

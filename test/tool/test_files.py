@@ -1,5 +1,6 @@
 """What stands where a file is to be written, and what a file that goes on being written holds."""
 
+import fcntl
 import json
 import os
 import stat
@@ -90,6 +91,20 @@ class Growing(Files):
         tally = self.tune("--json").record
         self.assertGreaterEqual(tally["already_there"], 1)
         self.assertEqual(tally["decisions"], len(calls))
+
+    def test_one_process_at_a_time(self):
+        for run in (self.tune, self.bench):
+            with open(self.part, "w") as held:
+                held.write("{}\n")
+                held.flush()
+                fcntl.flock(held, fcntl.LOCK_EX)
+                self.assert_one_complaint(run(code=ENVIRONMENT), str(self.part), "another process")
+                self.assertEqual(self.part.read_text(), "{}\n")
+                self.assertFalse(self.out.exists())
+            self.part.unlink()
+            run()
+            self.assertFalse(self.part.exists())
+            self.out.unlink()
 
     def test_a_table_that_is_not_as_it_should_be_is_left_alone(self):
         self.tune()
