@@ -8,22 +8,15 @@
 #include <cerrno>
 
 #include "core/json_reader.hpp"
+#include "store/output_file.hpp"
 
 namespace sl::tool {
-namespace {
-
-Error cannot_write(const std::filesystem::path& path, int error) {
-  return {Code::environment, path.string() + ": cannot be written: " + error_text(error)};
-}
-
-}  // namespace
-
 Result<PartFile> PartFile::hold(const std::filesystem::path& path) {
   while (true) {
     // Non-blocking: a pipe of that name must not hold the program up.
     Fd file(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
     struct stat info = {};
-    if (!file.ok() || ::fstat(file.get(), &info) != 0) return cannot_write(path, errno);
+    if (!file.ok() || ::fstat(file.get(), &info) != 0) return cannot_write(path, error_text(errno));
     if (!S_ISREG(info.st_mode)) return Error{Code::environment, path.string() + ": is not a regular file; remove it"};
     if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       return Error{Code::environment,
@@ -49,10 +42,12 @@ bool PartFile::empty() const {
 Status PartFile::append(const std::string& text) {
   int error = write_fully(file_.get(), text);
   if (error == 0) error = sync_fd(file_.get());
-  return error == 0 ? Status() : cannot_write(path_, error);
+  return error == 0 ? Status() : cannot_write(path_, error_text(error));
 }
 
-Status PartFile::clear() { return ::ftruncate(file_.get(), 0) == 0 ? Status() : cannot_write(path_, errno); }
+Status PartFile::clear() {
+  return ::ftruncate(file_.get(), 0) == 0 ? Status() : cannot_write(path_, error_text(errno));
+}
 
 void PartFile::remove() { ::unlink(path_.c_str()); }
 

@@ -22,10 +22,6 @@ Error refuse(const std::filesystem::path& path, const std::string& why) {
   return {Code::invalid, path.string() + ": " + why + "; name another --out, or remove it"};
 }
 
-Error cannot_write(const std::filesystem::path& path, int error) {
-  return {Code::environment, path.string() + ": cannot be written: " + error_text(error)};
-}
-
 /// What stands at one of the two files, checked as a whole before a row of it is taken.
 class Reader {
  public:
@@ -43,9 +39,9 @@ class Reader {
     return there;
   }
 
-  /// `there` with its rows.
-  Status check(const RowFile::Json& there) const {
-    const Status checked = shape_.check(there.dump(), path_.string());
+  /// The text of a document with its rows.
+  Status check(const std::string& text) const {
+    const Status checked = shape_.check(text, path_.string());
     return checked.ok() ? checked : refused(checked.error());
   }
 
@@ -71,7 +67,7 @@ Status RowFile::read_whole(const std::filesystem::path& target) {
   const Reader reader(shape_, path_);
   SL_ASSIGN(const std::string text, read_text_file(path_.string()));
   SL_ASSIGN(const Json there, reader.document(text));
-  SL_TRY(reader.check(there));
+  SL_TRY(reader.check(text));
   return take(there.at(shape_.list));
 }
 
@@ -90,7 +86,7 @@ Status RowFile::read_part() {
     if (!parse_json(line, part.string()).ok()) continue;
     there[shape_.list].push_back(Json::parse(line));
   }
-  SL_TRY(reader.check(there));
+  SL_TRY(reader.check(there.dump()));
   return take(there.at(shape_.list));
 }
 
@@ -135,14 +131,14 @@ Status write_whole(const std::filesystem::path& path, const std::string& text) {
   SL_ASSIGN(const std::filesystem::path target, output_file(path));
   const std::string next = target.string() + "." + random_hex() + ".next";
   Fd file(::open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (!file.ok()) return cannot_write(path, errno);
+  if (!file.ok()) return cannot_write(path, error_text(errno));
   int error = write_fully(file.get(), text);
   if (error == 0) error = sync_fd(file.get());
   if (const int closed = file.close(); error == 0) error = closed;
   if (error == 0 && std::rename(next.c_str(), target.c_str()) != 0) error = errno;
   if (error == 0) return {};
   ::unlink(next.c_str());
-  return cannot_write(path, error);
+  return cannot_write(path, error_text(error));
 }
 
 Status write_rows(const std::filesystem::path& path, const RowFile::Json& header, const std::string& list,
