@@ -108,6 +108,7 @@ std::optional<Winner> Decider::guessed(const Triage& triage, const CandidateSet&
   if (sound == ranked.order.end()) return std::nullopt;
   Winner winner = untimed(triage, set.candidates[*sound], Origin::heuristic);
   if (model != nullptr) winner.decision.heuristic = model->origin();
+  if (!rows.empty()) winner.decision.candidates = rows;
   for (std::size_t i = 0; i < set.candidates.size(); ++i) {
     for (CandidateRecord& row : winner.decision.candidates) {
       if (is_row_of(row, set.candidates[i])) row.predicted = ranked.predicted[i];
@@ -177,7 +178,6 @@ Result<Winner> Decider::tuned(const Triage& triage, bool* found_wrong) {
       return Error{wrong ? Code::wrong_result : result.failure,
                    "no candidate survived tuning: " + result.decision.reason};
     }
-    winner->decision.candidates = std::move(result.decision.candidates);
     winner->decision.reason = "not timed: " + result.decision.reason;
     return *std::move(winner);
   }

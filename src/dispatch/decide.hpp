@@ -47,7 +47,8 @@ class Decider {
  private:
   std::optional<Winner> accept(const Triage&, std::optional<Found>, Origin) const;
   Winner untimed(const Triage&, const Candidate&, Origin) const;
-  /// The heuristic's best of `set` that no row says is broken; nullopt where all are.
+  /// The heuristic's best of `set` that no row says is broken; nullopt where all are. Its record has the rows, where
+  /// there are any, and what the heuristic predicted of each.
   std::optional<Winner> guessed(const Triage&, const CandidateSet& set, const std::vector<CandidateRecord>& rows) const;
   CandidateSet compiled(const Triage&, Shapes&);
 

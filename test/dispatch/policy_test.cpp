@@ -146,6 +146,10 @@ TEST(Policy, WhatTuningCouldNotTimeIsTheModelsToPick) {
   rig.make();
   ASSERT_EQ(call(rig, depthwise()), Code::ok);
   EXPECT_EQ(explained(rig, depthwise()).config, model.favourite.config.to_string());
+  for (const CandidateRecord& row : explained(rig, depthwise()).candidates) {
+    EXPECT_EQ(row.outcome, "untimed") << "tuning's word stays";
+    EXPECT_GT(row.predicted, 0) << row.schedule << " " << row.config;
+  }
   // What tuning found broken is not picked, whatever the model says of it.
   rig.tuner.answer = [&model](const CandidateSet& set) {
     TuneResult result = ScriptedTuner::fail(set, "untimed");
