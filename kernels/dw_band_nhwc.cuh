@@ -570,9 +570,8 @@ struct BandNhwc {
         }
       }
       if (bad != 0) {
-        repair(turn0, BATCH, vector, k, mine.row, mine.column, columns, row0);
-        SL_UNROLL
-        for (int u = 0; u < BATCH && turn0 + u < TURNS; ++u) load_turn(staged[u], from, turn0 + u);
+        store_exactly(turn0, BATCH, vector, k, mine.row, mine.column, columns, row0);
+        continue;
       }
       SL_UNROLL
       for (int u = 0; u < BATCH && turn0 + u < TURNS; ++u) {
@@ -587,31 +586,35 @@ struct BandNhwc {
     }
   }
 
-  /// Computes the NaNs among a thread's outputs of `turns` turns again: an Inf or NaN beside the window met a
-  /// structural zero. Rare, so rolled up.
-  SL_DEVICE void repair(int turn0, int turns, int vector, int k, int line0, int column0, int columns, int row0) const {
+  /// Stores a thread's outputs of `turns` turns one by one, and computes the NaNs among them again: an Inf or NaN
+  /// beside the window met a structural zero. Rare, so rolled up. The stage stays as it is: others may read the same
+  /// words.
+  SL_DEVICE void store_exactly(int turn0, int turns, int vector, int k, int line0, int column0, int columns,
+                               int row0) const {
     SL_UNROLL_BY(1)
     for (int number = 0; number < turns * Across::STEPS * VECTOR; ++number) {
       const int i = number % VECTOR, step = number / VECTOR % Across::STEPS * Across::AT_ONCE;
       const int line = (turn0 + number / (VECTOR * Across::STEPS)) * Across::ROWS + line0;
-      const int image = line / (RG * L), row = row0 + line % (RG * L);
+      const int image = line / (RG * L), row = row0 + line % (RG * L), column = q0 + column0 + step;
       if (line >= PI * RG * L || image >= now.images || row >= static_cast<int>(p.p)) continue;
       if (step >= columns || step + column0 >= Cfg::QC) continue;
       const int channel = vector * VECTOR + i;
       const Shared word =
           stage + ((WIDE ? channel : channel / 2) * Cfg::STAGE_PITCH + line * STAGE_COLUMNS + column0 + step) * 4;
-      const Shared half = word + channel % 2 * 2;
+      const I at = y_offset<Cfg>(p, now.n + image, static_cast<I>(k + i), static_cast<I>(row), static_cast<I>(column));
+      const auto exact = [&] { return exact_sum<Cfg>(p, now.n + image, k + i, row, column) + bias_of<Cfg>(p, k + i); };
+      unsigned y;
       if constexpr (WIDE) {
-        if (finite(float_from_bits(load_shared(word)))) continue;
+        float value = float_from_bits(load_shared(word));
+        if (!finite(value)) value = exact();
+        value += E::widen(load_raw<2, false>(static_cast<const Bits<Cfg>*>(p.z) + at).word[0]);
+        y = E::narrow(activate<Cfg::ACT>(value, p.alpha, p.beta));
       } else {
-        if ((load_shared_half(half) & 0x7fffU) <= (Cfg::DTYPE == kF16 ? 0x7c00U : 0x7f80U)) continue;
+        y = load_shared_half(word + channel % 2 * 2);
+        const bool nan = (y & 0x7fffU) > (Cfg::DTYPE == kF16 ? 0x7c00U : 0x7f80U);
+        if (nan) y = E::narrow(activate<Cfg::ACT>(exact(), p.alpha, p.beta));
       }
-      const float sum = exact_sum<Cfg>(p, now.n + image, k + i, row, q0 + column0 + step) + bias_of<Cfg>(p, k + i);
-      if constexpr (WIDE) {
-        store_shared(word, float_bits(sum));
-      } else {
-        store_shared_half(half, E::narrow(activate<Cfg::ACT>(sum, p.alpha, p.beta)));
-      }
+      store_raw<2>(static_cast<Bits<Cfg>*>(p.y) + at, Raw<2>{{y}});
     }
   }
 
