@@ -9,6 +9,7 @@
 #include "tuner/commands.hpp"
 #include "tuner/exit_code.hpp"
 #include "tuner/measured.hpp"
+#include "tuner/networks.hpp"
 #include "tuner/print.hpp"
 #include "tuner/row_file.hpp"
 
@@ -45,7 +46,8 @@ std::string regret_text(const Regret& r) {
 }
 
 Result<int> derive(const Options& o) {
-  SL_ASSIGN(const MeasuredFile measured, read_measured(o.inputs));
+  SL_ASSIGN(MeasuredFile measured, read_measured(o.inputs));
+  SL_TRY(name_networks(o.suites, measured.calls));
   const std::vector<MeasuredCall>& calls = measured.calls;
   DeriveOptions options;
   options.margin = o.margin;
@@ -62,14 +64,17 @@ Result<int> derive(const Options& o) {
   SL_ASSIGN(const RoutingTable checked, RoutingTable::from_json(table, o.out));
   (void)checked;
   SL_TRY(write_whole(o.out, table));
-  const Regret own = regret_of(rules, calls, o.noise), unseen = cross_validate(calls, options, o.noise);
+  const Regret own = regret_of(rules, calls, o.noise);
+  const LeftOutRegret unseen = cross_validate(calls, options, o.noise);
   if (o.json) {
     const nlohmann::ordered_json object = {{"out", o.out},
                                            {"rules", rules.size()},
                                            {"failed", measured.failed},
                                            {"speedup", speedup(calls, rules)},
                                            {"derived_from", regret_json(own)},
-                                           {"left_out", regret_json(unseen)}};
+                                           {"left_out", regret_json(unseen.regret)},
+                                           {"left_out_by", unseen.by},
+                                           {"groups", unseen.turns}};
     std::fputs(dump_json(object, true).c_str(), stdout);
     return exit_done;
   }
@@ -79,7 +84,8 @@ Result<int> derive(const Options& o) {
   }
   std::fputs(grid.text().c_str(), stdout);
   std::fputs(("\n" + field("speed-up", number(speedup(calls, rules)) + " of what is taken (geometric mean)") +
-              field("own calls", regret_text(own)) + field("left out", regret_text(unseen)) + field("written", o.out))
+              field("own calls", regret_text(own)) + field("left out", regret_text(unseen.regret)) +
+              field("", std::to_string(unseen.turns) + " times, by " + unseen.by) + field("written", o.out))
                  .c_str(),
              stdout);
   return exit_done;

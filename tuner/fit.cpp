@@ -1,50 +1,22 @@
 // `sluice fit`: tuned calls in, a heuristic out.
 #include "routing/fit.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/json_reader.hpp"
-#include "routing/left_out.hpp"
 #include "tuner/calls.hpp"
 #include "tuner/commands.hpp"
 #include "tuner/exit_code.hpp"
+#include "tuner/networks.hpp"
 #include "tuner/print.hpp"
 #include "tuner/row_file.hpp"
-#include "tuner/suite.hpp"
 #include "tuner/tuned.hpp"
 
 namespace sl::tool {
 namespace {
-
-Status name_networks(const std::vector<std::string>& suites, std::vector<TunedCall>& calls) {
-  if (suites.empty()) return {};
-  bool any = false;
-  for (const std::string& suite : suites) {
-    SL_ASSIGN(const Suite read, read_suite(suite));
-    std::map<std::string, std::vector<std::string>> networks;  // of a shape
-    for (const SuiteCall& call : read.calls) {
-      auto& names = networks[shape_of(call.problem)];
-      names.insert(names.end(), call.networks.begin(), call.networks.end());
-    }
-    for (TunedCall& call : calls) {
-      const auto& names = networks[shape_of(call.problem)];
-      call.networks.insert(call.networks.end(), names.begin(), names.end());
-      any = any || !names.empty();
-    }
-  }
-  for (TunedCall& call : calls) {  // a network in two suites is one
-    std::sort(call.networks.begin(), call.networks.end());
-    call.networks.erase(std::unique(call.networks.begin(), call.networks.end()), call.networks.end());
-  }
-  if (any) return {};
-  return Error{Code::invalid,
-               "--suite: no suite names a network that makes one of the tuned calls, so none can be left out"};
-}
 
 nlohmann::ordered_json quality_json(const FitQuality& q, Predicts predicts) {
   if (predicts == Predicts::winner) {

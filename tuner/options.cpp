@@ -226,6 +226,12 @@ void add_merge(CLI::App& app, Options& o) {
   add_out(app, o, "The joined table");
 }
 
+void add_networks(CLI::App& app, Options& o) {
+  app.add_option("--suite", o.suites, "Suites that name the networks of their calls: then whole networks are left out")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
+}
+
 void add_derive(CLI::App& app, Options& o) {
   app.add_option("ROWS", o.inputs, "Rows of `sluice bench` or bench/compare_torch.py: Sluice beside its rivals")
       ->required()
@@ -240,6 +246,7 @@ void add_derive(CLI::App& app, Options& o) {
   app.add_option("--min-cases", o.min_cases, "A rule rests on so many measured calls at least (default 2)")
       ->type_name("N")
       ->check(CLI::Range(1, 1000000));
+  add_networks(app, o);
 }
 
 void add_report(CLI::App& app, Options& o) {
@@ -259,9 +266,7 @@ void add_fit(CLI::App& app, Options& o) {
       ->required()
       ->check(CLI::ExistingFile);
   add_out(app, o, "The heuristic, JSON");
-  app.add_option("--suite", o.suites, "Suites that name the networks of their calls: then whole networks are left out")
-      ->type_name("FILE")
-      ->check(CLI::ExistingFile);
+  add_networks(app, o);
 }
 
 void add_lint(CLI::App& app, Options& o) {

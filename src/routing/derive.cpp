@@ -317,17 +317,25 @@ Regret regret_of(std::span<const DerivedRule> rules, std::span<const MeasuredCal
   return judge(rules, calls, calls, noise);
 }
 
-Regret cross_validate(std::span<const MeasuredCall> calls, const DeriveOptions& options, double noise) {
+LeftOutRegret cross_validate(std::span<const MeasuredCall> calls, const DeriveOptions& options, double noise) {
   std::vector<ConvProblem> problems;
-  for (const MeasuredCall& call : calls) problems.push_back(call.problem);
-  const std::vector<std::size_t> fold_of = folds_by_shape(problems);
+  std::vector<std::vector<std::string>> networks;
+  for (const MeasuredCall& call : calls) {
+    problems.push_back(call.problem);
+    networks.push_back(call.networks);
+  }
+  const LeftOutGroups left_out = left_out_groups(problems, networks);
+  const auto those = [&calls](const std::vector<std::size_t>& indices) {
+    std::vector<MeasuredCall> chosen;
+    for (const std::size_t i : indices) chosen.push_back(calls[i]);
+    return chosen;
+  };
   Regret all;
   double over = 0, kept_over = 0;
-  for (std::size_t fold = 0; fold < shape_folds; ++fold) {
-    std::vector<MeasuredCall> known, left_out;
-    for (std::size_t i = 0; i < calls.size(); ++i) (fold_of[i] == fold ? left_out : known).push_back(calls[i]);
-    if (left_out.empty() || known.empty()) continue;
-    const Regret one = judge(derive_rules(known, options), known, left_out, noise);
+  for (const auto& [name, indices] : left_out.groups) {
+    const std::vector<MeasuredCall> known = those(all_but(calls.size(), indices));
+    if (known.empty()) continue;
+    const Regret one = judge(derive_rules(known, options), known, those(indices), noise);
     all.calls += one.calls;
     all.taken += one.taken;
     all.slower += one.slower;
@@ -338,7 +346,7 @@ Regret cross_validate(std::span<const MeasuredCall> calls, const DeriveOptions& 
   const auto count = static_cast<double>(std::max<std::int64_t>(1, all.calls));
   all.over_oracle = std::exp(over / count);
   all.baseline_over = std::exp(kept_over / count);
-  return all;
+  return {all, left_out.by, left_out.groups.size()};
 }
 
 }  // namespace sl

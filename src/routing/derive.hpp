@@ -14,8 +14,9 @@ namespace sl {
 
 struct MeasuredCall {
   ConvProblem problem;
-  double time_us = 0;      ///< Sluice's
-  double baseline_us = 0;  ///< of the fastest rival, in the same run
+  double time_us = 0;                      ///< Sluice's
+  double baseline_us = 0;                  ///< of the fastest rival, in the same run
+  std::vector<std::string> networks = {};  ///< that make the call, where known
 };
 
 struct DeriveOptions {
@@ -47,9 +48,14 @@ struct Regret {
   double baseline_over = 1;  ///< the same of always keeping
   std::string worst;         ///< the call lost most, with both times; empty where none was slower
 };
-/// Leaves out a fifth of the shapes (all batches, types and layouts of a shape together), derives from the rest,
-/// decides the fifth; five times.
-Regret cross_validate(std::span<const MeasuredCall>, const DeriveOptions&, double noise);
+struct LeftOutRegret {
+  Regret regret;
+  std::string by;         ///< what was left out in turn: "networks" or "shapes"
+  std::size_t turns = 0;  ///< how often
+};
+/// Leaves out a network with every call of its shapes, where calls name networks; else a fifth of the shapes (all
+/// batches, types and layouts of a shape together). Derives from the rest, decides what was left out; each in turn.
+LeftOutRegret cross_validate(std::span<const MeasuredCall>, const DeriveOptions&, double noise);
 /// The same without leaving anything out: how much the rules give away on what they were made from.
 Regret regret_of(std::span<const DerivedRule>, std::span<const MeasuredCall>, double noise);
 

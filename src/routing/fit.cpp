@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <map>
-#include <numeric>
 
 #include "routing/fit_samples.hpp"
 #include "routing/left_out.hpp"
@@ -128,19 +126,6 @@ class Fitter {
   Predicts predicts_;
 };
 
-/// What is left out in turn, by name.
-std::map<std::string, Indices> left_out_groups(const std::vector<TunedCall>& calls, bool by_network) {
-  std::map<std::string, Indices> groups;
-  std::vector<ConvProblem> problems;
-  for (const TunedCall& call : calls) problems.push_back(call.problem);
-  const std::vector<std::size_t> folds = folds_by_shape(problems);
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    if (!by_network) groups["a fifth of the shapes, " + std::to_string(folds[i] + 1)].push_back(i);
-    for (const std::string& network : calls[i].networks) groups[network].push_back(i);
-  }
-  return groups;
-}
-
 std::string how_good(const PickQuality& quality, Predicts predicts) {
   const auto thousandths = [](double value) {
     const std::string digits = std::to_string(std::llround(1000 * value) % 1000);
@@ -148,13 +133,6 @@ std::string how_good(const PickQuality& quality, Predicts predicts) {
   };
   if (predicts == Predicts::time) return "whose picks take " + thousandths(quality.default_order) + " times the best";
   return "which misses a share of " + thousandths(quality.default_order) + " of the winning schedules";
-}
-
-Indices all_but(std::size_t count, const Indices& left_out) {
-  Indices all(count), rest;
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  std::set_difference(all.begin(), all.end(), left_out.begin(), left_out.end(), std::back_inserter(rest));
-  return rest;
 }
 
 }  // namespace
@@ -166,15 +144,17 @@ Result<Fitted> fit(std::vector<TunedCall> calls, const DeviceInfo& device, const
   const Fitter fitter(calls, device, options);
   Indices all = all_but(calls.size(), {});
   std::vector<ConvProblem> problems;
-  for (const TunedCall& call : calls) problems.push_back(call.problem);
+  std::vector<std::vector<std::string>> networks;
+  for (const TunedCall& call : calls) {
+    problems.push_back(call.problem);
+    networks.push_back(call.networks);
+  }
   if (count_shapes(problems) < 2) {
     return Error{Code::invalid,
                  "calls of one shape only: what is learned from them cannot be tried on another; tune "
                  "calls of several shapes"};
   }
-  const bool by_network =
-      std::any_of(calls.begin(), calls.end(), [](const TunedCall& call) { return !call.networks.empty(); });
-  const auto groups = left_out_groups(calls, by_network);
+  const auto [by, groups] = left_out_groups(problems, networks);
   if (groups.size() < 2) {
     return Error{Code::invalid, "the calls are of one network, " + groups.begin()->first +
                                     ": nothing is left when it is left out; name no networks, or more"};
@@ -198,12 +178,8 @@ Result<Fitted> fit(std::vector<TunedCall> calls, const DeviceInfo& device, const
   Heuristic model = fitter.model(all, *branches);
   Tally own;
   fitter.judge(model, all, own);
-  return Fitted{std::move(model),
-                *branches,
-                own.quality(fitter.predicts()),
-                left_out,
-                by_network ? "networks" : "shapes",
-                static_cast<std::int64_t>(groups.size())};
+  return Fitted{std::move(model), *branches, own.quality(fitter.predicts()),
+                left_out,         by,        static_cast<std::int64_t>(groups.size())};
 }
 
 }  // namespace sl

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,5 +22,19 @@ std::string shape_of(const ConvProblem&);
 
 /// How many shapes there are.
 std::size_t count_shapes(const std::vector<ConvProblem>&);
+
+/// What is left out in turn.
+struct LeftOutGroups {
+  std::string by;                                          ///< "networks" or "shapes"
+  std::map<std::string, std::vector<std::size_t>> groups;  ///< indices of calls in order, by the group's name
+};
+
+/// By network, where any call names one (`networks`: of each problem): a network's calls, of which some may be in other
+/// networks' groups too; a call without a network is never left out. Else a fifth of the shapes at a time.
+LeftOutGroups left_out_groups(const std::vector<ConvProblem>& problems,
+                              std::span<const std::vector<std::string>> networks);
+
+/// The indices below `count` that are not in `left_out`, which is in order.
+std::vector<std::size_t> all_but(std::size_t count, const std::vector<std::size_t>& left_out);
 
 }  // namespace sl

@@ -107,10 +107,29 @@ TEST(Derive, LeftOutShapesAreNotKnown) {
       call.problem.h = call.problem.w = call.problem.p = call.problem.q = size;
       calls.push_back(call);
     }
-  const Regret regret = cross_validate(calls, {}, 0.03);
-  EXPECT_EQ(regret.calls, 10);
-  EXPECT_EQ(regret.taken, 6) << "the smallest and the largest plane lie outside what the others span";
-  EXPECT_EQ(regret.slower, 0);
+  const LeftOutRegret left_out = cross_validate(calls, {}, 0.03);
+  EXPECT_EQ(left_out.by, "shapes");
+  EXPECT_EQ(left_out.turns, 5U);
+  EXPECT_EQ(left_out.regret.calls, 10);
+  EXPECT_EQ(left_out.regret.taken, 6) << "the smallest and the largest plane lie outside what the others span";
+  EXPECT_EQ(left_out.regret.slower, 0);
+}
+
+TEST(Derive, LeftOutNetworksAreNotKnown) {
+  std::vector<MeasuredCall> calls;
+  for (const std::int64_t size : {7, 14, 28, 56}) {
+    MeasuredCall call = measured(3, 8, 2);
+    call.problem.h = call.problem.w = call.problem.p = call.problem.q = size;
+    call.networks = {size < 20 ? "narrow" : "wide"};
+    if (size == 14) call.networks.push_back("wide");
+    calls.push_back(call);
+  }
+  calls.push_back(measured(3, 8, 2));  // of no network
+  const LeftOutRegret left_out = cross_validate(calls, {}, 0.03);
+  EXPECT_EQ(left_out.by, "networks");
+  EXPECT_EQ(left_out.turns, 2U);
+  EXPECT_EQ(left_out.regret.calls, 2 + 3) << "a call of two networks is left out twice, one of none never";
+  EXPECT_EQ(left_out.regret.taken, 0 + 2) << "without narrow nothing below 28 is known; without wide nothing above";
 }
 
 }  // namespace

@@ -42,6 +42,19 @@ class Derive(ProgramTest):
             record = self.sluice("explain", *words, "--device", "h200", "--routing-table", str(self.out), "--json").record
             self.assertEqual(record["route"], route, kernel)
 
+    def test_whole_networks_are_left_out(self):
+        rows = self.rows(*(row(kernel, batch, 10, 20) for kernel in (3, 5) for batch in (1, 8, 32)))
+        suite = self.folder / "networks.json"
+        entry = lambda kernel, *networks: {"c": 64, "h": 28, "w": 28, "k": 64, "groups": 64, "kh": kernel, "kw": kernel, "stride": [1, 1],
+                                           "pad": [kernel // 2] * 2, "dil": [1, 1], "networks": networks}
+        suite.write_text(json.dumps([entry(3, "a"), entry(5, "b", "c")]))
+        report = self.derive(rows, "--suite", str(suite), "--json").record
+        self.assertEqual((report["left_out_by"], report["groups"]), ("networks", 3))
+        self.assertEqual((report["left_out"]["calls"], report["left_out"]["taken"]), (9, 0), "without a only 5x5 is known, without b or c 3x3")
+        self.assertEqual(self.derive(rows, "--json").record["left_out_by"], "shapes")
+        suite.write_text(json.dumps([entry(9, "c")]))
+        self.assertIn("no suite names a network", self.derive(rows, "--suite", str(suite), code=USAGE).err)
+
     def test_failed_and_inaccurate_calls_are_lost(self):
         rows = self.rows(row(3, 1, 10, 20), row(3, 4, 10, 20), row(3, 2, 10, 20, error="relative L2 error 0.5"))
         report = self.derive(rows, "--json", "--min-cases", "1").record
