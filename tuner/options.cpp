@@ -217,6 +217,7 @@ void add_tune(CLI::App& app, Options& o) {
   app.add_option("--jobs", o.jobs, "Processes, one a GPU; 0 = every GPU (default 1)")
       ->type_name("N")
       ->check(CLI::Range(0, 1024));
+  app.add_option("--parent", o.parent)->group("");  // not for people: what --jobs tells the processes it starts
 }
 
 void add_merge(CLI::App& app, Options& o) {

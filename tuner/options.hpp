@@ -69,7 +69,8 @@ struct Options {
   double tune_ms = 0;  ///< a call; 0 = the environment's
   double margin = 0.05, noise = 0.03;
   int min_cases = 2;
-  int jobs = 1;  ///< processes, one a GPU; 0 = as many as there are GPUs
+  int jobs = 1;    ///< processes, one a GPU; 0 = as many as there are GPUs
+  int parent = 0;  ///< of a process that --jobs started: the id of the one it ends with; 0 = none
   bool only_missing = false, compile = false;
 
   // suite

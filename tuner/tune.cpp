@@ -1,12 +1,14 @@
 // `sluice tune` and `sluice merge`: decision tables made ahead of time, on one GPU, several, or a fleet.
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -156,6 +158,7 @@ std::vector<std::string> job_arguments(const Options& o, const Shard& mine, std:
   if (o.only_missing) words.emplace_back("--only-missing");
   add("--device", o.device == "host" ? o.device : "cuda:" + std::to_string(job));
   add("--cache-dir", o.cache_dir);
+  add("--parent", std::to_string(::getpid()));
   words.emplace_back("--json");
   return words;
 }
@@ -235,7 +238,15 @@ Result<int> tune_in_jobs(const Options& o, const std::vector<ConvProblem>& calls
   return worst;
 }
 
+/// A job must not go on alone, holding a GPU, where whoever waits for it was killed.
+Status end_with(int parent) {
+  if (parent == 0) return {};
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ::getppid() == parent) return {};
+  return Error{Code::environment, "the process that started this job is gone"};
+}
+
 Result<int> tune_all(const Options& o) {
+  SL_TRY(end_with(o.parent));
   SL_ASSIGN(const auto calls, calls_of(o));
   std::size_t jobs = static_cast<std::size_t>(std::max(1, o.jobs));
   if (o.jobs == 0) {  // every GPU

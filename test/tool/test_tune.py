@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import pathlib
 import subprocess
 import time
 import unittest
@@ -94,6 +95,24 @@ class Tune(Tables):
         self.assertEqual(tally["decisions"], 4)
         self.assertEqual({row["problem"] for row in self.table()["decisions"]}, set(CALLS))
         self.assertEqual(sorted(os.listdir(self.folder)), ["cache", "suite.json", "table.json"])
+
+    def test_jobs_end_with_the_process_that_started_them(self):
+        process = subprocess.Popen([PROGRAM, *self.words(), "--jobs", "2"], env=self.environment(), stdout=subprocess.DEVNULL)
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        parts = [self.folder / f"table.json.job{job}.part" for job in (0, 1)]
+        deadline = time.time() + 60
+        while time.time() < deadline and process.poll() is None and not any(part.exists() for part in parts):
+            time.sleep(0.01)
+        jobs = [pathlib.Path(f"/proc/{pid}") for pid in children.read_text().split()]
+        self.assertEqual(len(jobs), 2)
+        process.kill()
+        process.wait()
+        alive = lambda job: job.exists() and "\nState:\tZ" not in (job / "status").read_text()
+        while time.time() < deadline and any(map(alive, jobs)):
+            time.sleep(0.01)
+        self.assertFalse(any(map(alive, jobs)), "a job goes on alone")
+        self.assertFalse(self.out.exists())
+        self.assertEqual(self.tune("--json", "--jobs", "2").record["decisions"], 4)
 
     def test_jobs_do_not_tune_again_what_still_applies(self):
         self.tune()
