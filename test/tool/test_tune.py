@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import time
 import unittest
@@ -103,14 +104,24 @@ class Tune(Tables):
         deadline = time.time() + 60
         while time.time() < deadline and process.poll() is None and not any(part.exists() for part in parts):
             time.sleep(0.01)
-        jobs = [pathlib.Path(f"/proc/{pid}") for pid in children.read_text().split()]
+        jobs = [int(pid) for pid in children.read_text().split()]
         self.assertEqual(len(jobs), 2)
+        for job in jobs:
+            os.kill(job, signal.SIGSTOP)  # so that none ends by itself
         process.kill()
         process.wait()
-        alive = lambda job: job.exists() and "\nState:\tZ" not in (job / "status").read_text()
+
+        def alive(job):
+            status = pathlib.Path(f"/proc/{job}/status")
+            return status.exists() and "\nState:\tZ" not in status.read_text()
+
+        deadline = time.time() + 10
         while time.time() < deadline and any(map(alive, jobs)):
             time.sleep(0.01)
-        self.assertFalse(any(map(alive, jobs)), "a job goes on alone")
+        left = [job for job in jobs if alive(job)]
+        for job in left:
+            os.kill(job, signal.SIGKILL)
+        self.assertEqual(left, [], "a job goes on alone")
         self.assertFalse(self.out.exists())
         self.assertEqual(self.tune("--json", "--jobs", "2").record["decisions"], 4)
 
