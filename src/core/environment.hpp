@@ -16,16 +16,16 @@ struct Environment {
   std::vector<std::string> disabled_schedules;  ///< SLUICE_DISABLE_SCHEDULES=a,b
   std::string cache_dir;                        ///< SLUICE_CACHE_DIR: root of both stores; "off" = no store
   std::uint64_t cache_max_bytes = 1ULL << 30;   ///< SLUICE_CACHE_MAX_MB, for each store
-  std::string routing_table;    ///< SLUICE_ROUTING_TABLE: file or folder of user tables, before the shipped ones
-  std::string heuristic;        ///< SLUICE_HEURISTIC: file or folder of user models, before the shipped ones
-  std::string decision_table;   ///< SLUICE_DECISION_TABLE: tuned decisions (file) for policy pinned
-  std::string policy;           ///< SLUICE_POLICY
-  std::string record;           ///< SLUICE_RECORD: file that each new call is appended to
-  std::string nvrtc;            ///< SLUICE_NVRTC: path of libnvrtc
-  std::string libcuda;          ///< SLUICE_LIBCUDA: path of libcuda (tests)
-  std::string host_cxx;         ///< SLUICE_HOST_CXX: compiler of the host device
-  std::uint64_t host_seed = 0;  ///< SLUICE_HOST_SEED: thread order of the host device
-  double tune_budget_ms = 800;  ///< SLUICE_TUNE_BUDGET_MS
+  std::string routing_table;     ///< SLUICE_ROUTING_TABLE: file or folder of user tables, before the shipped ones
+  std::string heuristic;         ///< SLUICE_HEURISTIC: file or folder of user models, before the shipped ones
+  std::string decision_table;    ///< SLUICE_DECISION_TABLE: tuned decisions (file) for policy pinned
+  std::string policy;            ///< SLUICE_POLICY
+  std::string record;            ///< SLUICE_RECORD: file that each new call is appended to
+  std::string nvrtc;             ///< SLUICE_NVRTC: path of libnvrtc
+  std::string libcuda;           ///< SLUICE_LIBCUDA: path of libcuda (tests)
+  std::string host_cxx;          ///< SLUICE_HOST_CXX: compiler of the host device
+  std::uint64_t host_seed = 0;   ///< SLUICE_HOST_SEED: thread order of the host device
+  double tune_budget_ms = 1500;  ///< SLUICE_TUNE_BUDGET_MS
   std::uint64_t tune_scratch_bytes = 1ULL << 30;      ///< SLUICE_TUNE_SCRATCH_MB
   int tune_threads = 0;                               ///< SLUICE_TUNE_THREADS: compile threads; 0 = min(cores, 16)
   std::string cuda_home, xdg_cache_home, home, path;  ///< CUDA_HOME or CUDA_PATH, XDG_CACHE_HOME, HOME, PATH

@@ -53,7 +53,7 @@ class Interleaver {
   void run() {
     bool any = false;
     for (Runner& runner : runners_) {
-      if (any && expired()) {
+      if (any && !certain(runner) && expired()) {
         runner.fail(std::string(skipped_budget));
         continue;
       }
@@ -78,6 +78,9 @@ class Interleaver {
   bool expired(double upcoming_us = 0) const {
     return options_.deadline_us > 0 && spent_us() + upcoming_us > options_.deadline_us;
   }
+
+  /// Measured once whatever the deadline says.
+  bool certain(const Runner& runner) const { return &runner - runners_.data() < options_.certain; }
 
   Status record(Runner& runner, int calls) {
     runner.recording.reset();
@@ -159,7 +162,7 @@ class Interleaver {
     double best = std::numeric_limits<double>::infinity();
     for (Runner& runner : runners_) {
       if (!runner.alive) continue;
-      if (any && expired()) {
+      if (any && !certain(runner) && expired()) {
         runner.fail(std::string(skipped_budget));
         continue;
       }

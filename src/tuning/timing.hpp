@@ -26,8 +26,9 @@ struct TimingOptions {
   int rounds = 9;           ///< replays a candidate
   double target_us = 1000;  ///< device time of one replay (calls a recording are chosen to reach it)
   /// Host time, from the call on, after which nothing further is calibrated, and no round starts that is expected to
-  /// end later; 0 = none. The first workload that works is measured once all the same.
+  /// end later; 0 = none. The first workload that works is measured once all the same, and so are the first `certain`.
   double deadline_us = 0;
+  int certain = 1;
   double abandon_factor =
       3.0;  ///< a candidate whose first replay is this much slower than the best is not timed further; 0 = never
   std::function<std::chrono::steady_clock::time_point()> now = &std::chrono::steady_clock::now;  ///< a seam for tests

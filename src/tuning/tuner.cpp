@@ -15,8 +15,7 @@ namespace {
 // Shares of the time budget after which a phase begins nothing new, so that the next one has time left.
 constexpr double compile_share = 0.6;
 constexpr double verify_share = 0.8;
-constexpr double timing_share = 0.1;         // what is kept free for timing when the batch to time on is chosen
-constexpr std::size_t chunk_per_thread = 4;  // candidates compiled between two looks at the clock
+constexpr double timing_share = 0.1;  // what is kept free for timing when the batch to time on is chosen
 constexpr int baseline_rounds = 5;
 constexpr std::int64_t largest_call = 256 << 20;  // bytes: several times any L2, so that a larger batch ranks the same
 constexpr std::int64_t probe_elements = 1 << 20;  // of x and y, where candidates are checked; at least two images
@@ -28,6 +27,7 @@ struct Entry {
   CandidateRecord* record = nullptr;
   std::shared_ptr<const Binary> binary;
   Launchable launchable;
+  bool first = false;     // of its schedule
   bool alive = false;     // loaded, and neither dropped nor skipped since
   bool verified = false;  // its output was right
 
@@ -80,6 +80,9 @@ class Tuning {
       entries_[i].record->schedule = set.candidates[i].schedule->name;
       entries_[i].record->config = set.candidates[i].config.to_string();
       entries_[i].record->outcome = skipped_budget;  // until something is tried
+      entries_[i].first = std::none_of(
+          entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
+          [&set, i](const Entry& other) { return other.candidate->schedule == set.candidates[i].schedule; });
     }
   }
 
@@ -141,7 +144,8 @@ class Tuning {
   }
 
   /// In chunks, as one batch cannot be stopped: the first always, another where it will end in time if it takes as long
-  /// as the one before; goes on while nothing has loaded yet.
+  /// as the one before; goes on while nothing has loaded yet. The first holds the first guess of every schedule that
+  /// leads the list.
   void compile() {
     double chunk_ms = 0;
     while (compiled_ < entries_.size() && (!any_alive() || left_ms(compile_share) > chunk_ms)) {
@@ -152,7 +156,9 @@ class Tuning {
   }
 
   void compile_chunk() {
-    const auto chunk = static_cast<std::size_t>(threads()) * chunk_per_thread;
+    const auto second = std::find_if(entries_.begin(), entries_.end(), [](const Entry& entry) { return !entry.first; });
+    const auto firsts = compiled_ == 0 ? static_cast<std::size_t>(second - entries_.begin()) : 0;
+    const std::size_t chunk = std::max(firsts, static_cast<std::size_t>(threads()));
     const std::span<Entry> some = std::span(entries_).subspan(compiled_, std::min(chunk, entries_.size() - compiled_));
     compiled_ += some.size();
     std::vector<KernelSpec> specs;
@@ -239,6 +245,7 @@ class Tuning {
     candidate.schedule->params(problem, candidate.config, entry.launchable.params);
   }
 
+  /// The first guess of every schedule is checked, however late, so that no schedule loses to another's slow compiles.
   /// Where all that was compiled is wrong, the rest is tried too, whatever the budget says: nothing unverified may be
   /// served in place of what was found wrong.
   void verify(Verifier& verifier, const ConvProblem& problem) {
@@ -250,7 +257,7 @@ class Tuning {
       }
       Entry& entry = entries_[i];
       if (!entry.alive) continue;
-      if (any && left_ms(verify_share) <= longest_check_ms_) {
+      if (any && !entry.first && left_ms(verify_share) <= longest_check_ms_) {
         entry.drop(std::string(skipped_budget), Code::ok);
         continue;
       }
@@ -287,6 +294,8 @@ class Tuning {
     }
     TimingOptions timing = options_.timing;
     timing.deadline_us = std::max(1.0, (left_ms() - last_check_ms(tuned_)) * 1000);
+    const auto later = std::find_if(timed.begin(), timed.end(), [](const Entry* entry) { return !entry->first; });
+    timing.certain = static_cast<int>(later - timed.begin());
     std::vector<Samples> samples = time_interleaved(device_, stream, work, workspace.sets(), timing);
     decision_.noise_floor = noise_floor(samples);
     for (std::size_t i = 0; i < timed.size(); ++i) record(*timed[i], std::move(samples[i]));

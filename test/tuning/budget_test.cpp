@@ -18,7 +18,7 @@ TuneOptions quick() {
   options.seed = 1;
   options.timing.rounds = 3;
   options.budget.time_ms = 60'000;
-  options.budget.threads = 2;
+  options.budget.threads = 8;
   return options;
 }
 
@@ -144,6 +144,32 @@ TEST(TimeBudget, AFirstChunkBeyondItIsFollowedByTheLeastThatGivesAWinner) {
   EXPECT_EQ(result.decision.candidates[0].outcome, "timed");
   EXPECT_EQ(result.decision.candidates[1].outcome, skipped_budget);
   EXPECT_LE(rig.device.clock_ms, 1600 + 20);
+}
+
+// Compiles that take the whole budget must not decide between schedules: the first guess of each is measured all the
+// same.
+TEST(TimeBudget, TheFirstOfEveryScheduleIsTimedHoweverLate) {
+  static const Schedule other = [] {
+    Schedule made = test::fake_schedule();
+    made.name = "other";
+    return made;
+  }();
+  CandidateSet set = fake_candidates(6);
+  set.candidates[1].schedule = &other;
+  set.candidates[3].schedule = &other;
+  FakeRig rig;
+  rig.device.behaviours[1].us = [](int) { return 5.0; };
+  rig.device.behaviours[3].us = [](int) { return 2.0; };
+  rig.compiler->on_compile = [&] { rig.device.clock_ms += 1600; };
+  TuneOptions options = quick();
+  options.timing.now = rig.device.clock();
+  options.budget.time_ms = budget_ms;
+  const TuneResult result = tune(rig.device, *rig.cache, rig.problem, set, options, rig.log);
+  EXPECT_EQ(result.winner, 1) << result.decision.reason;
+  EXPECT_EQ(result.decision.candidates[0].outcome, "timed");
+  EXPECT_EQ(result.decision.candidates[1].outcome, "timed");
+  for (std::size_t i = 2; i < 6; ++i) EXPECT_EQ(result.decision.candidates[i].outcome, skipped_budget) << i;
+  EXPECT_LE(rig.device.clock_ms, 1600 + 40);
 }
 
 TEST(Memory, ScratchStaysWithinItsBudget) {
