@@ -16,9 +16,9 @@ namespace sl {
 /// an even share of one), TILES along the row: SPLIT * LANES * TILES threads; STAGES, COPY (elements of one copy), LEAD
 /// (NCHW: columns that the first copy of a row starts early), PAD (elements after a pixel or a group's planes, against
 /// bank conflicts), TOGETHER (input channels in registers at once), HOLD (weights in registers), ROLL (channels are a
-/// loop), STORE (elements of a store), EVEN (COLS divides q). div[0] = channel blocks (NHWC) or lanes of an image
-/// (NCHW), div[1] = column tiles, div[2] = strips, div[3] = PHASES, div[4] = k; aux[0] = output rows of a
-/// strip.
+/// loop), LONG (strips, so that their ends weigh little), STORE (elements of a store), EVEN (COLS divides q). div[0] =
+/// channel blocks (NHWC) or lanes of an image (NCHW), div[1] = column tiles, div[2] = strips, div[3] = PHASES, div[4] =
+/// k; aux[0] = output rows of a strip.
 template <class Cfg>
 struct GrpFma {
   using I = Index<Cfg>;
@@ -172,29 +172,39 @@ struct GrpFma {
 
   float sum[SLOTS][COLS][OUTS];  // slot d: the output row whose first input row came d steps ago
 
-  /// Adds TOGETHER channels from c on of input row j of the step. In the first addition of a step every sum moves one
-  /// slot on, which costs nothing. Rows above the strip's first and below its last are left out.
+  /// Adds tap s of channel v of a window, c of the group, to slot d. In the first addition of a step every sum moves
+  /// one slot on, which costs nothing.
+  SL_DEVICE void add_tap(const Values& value, int j, int d, int s, int v, int c, bool moves) {
+    float weight[OUTS];
+    weight_of(c + v, (d * STEP + j) * S + s, weight);
+    SL_UNROLL
+    for (int t = 0; t < COLS; ++t) {
+      SL_UNROLL
+      for (int o = 0; o < OUTS; ++o) {
+        const bool first = moves && s == 0 && v == 0;
+        const float before = !first ? sum[d][t][o] : d > 0 ? sum[d > 0 ? d - 1 : 0][t][o] : bias[o];
+        sum[d][t][o] = sl::fma(value[t * SW + s * DW][v], weight[o], before);
+      }
+    }
+  }
+
+  /// Adds TOGETHER channels from c on of input row j of the step. Rows above the strip's first and below its last are
+  /// left out; not in LONG strips, where they are few: their sums are never stored, and code without a branch keeps
+  /// more operands from one product to the next. (Three operands from two banks of registers take another cycle.) For
+  /// that products also go in the order in which a window arrives, a pixel's channels (NHWC) or a channel's pixels.
   SL_DEVICE void add(const Bits<Cfg>* row, int j, int c, bool moves, int step, int rows) {
     Values value;
     read_window(row + c * (NHWC ? 1 : PITCH), value);
+    constexpr bool LONG = Cfg::LONG != 0, BY_CHANNEL = LONG && !NHWC;
     SL_UNROLL
-    for (int d = SLOTS - 1; d >= 0; --d) {
-      if (d * STEP + j < R && step >= d && step - d < rows) {
-        SL_UNROLL
-        for (int s = 0; s < S; ++s) {
+    for (int first = 0; first < (BY_CHANNEL ? Cfg::TOGETHER : 1); ++first) {
+      SL_UNROLL
+      for (int d = SLOTS - 1; d >= 0; --d) {
+        if (d * STEP + j < R && (LONG || (step >= d && step - d < rows))) {
           SL_UNROLL
-          for (int v = 0; v < Cfg::TOGETHER; ++v) {
-            float weight[OUTS];
-            weight_of(c + v, (d * STEP + j) * S + s, weight);
+          for (int s = 0; s < S; ++s) {
             SL_UNROLL
-            for (int t = 0; t < COLS; ++t) {
-              SL_UNROLL
-              for (int o = 0; o < OUTS; ++o) {
-                const bool first = moves && s == 0 && v == 0;
-                const float before = !first ? sum[d][t][o] : d > 0 ? sum[d > 0 ? d - 1 : 0][t][o] : bias[o];
-                sum[d][t][o] = sl::fma(value[t * SW + s * DW][v], weight[o], before);
-              }
-            }
+            for (int v = first; v < (BY_CHANNEL ? first + 1 : Cfg::TOGETHER); ++v) add_tap(value, j, d, s, v, c, moves);
           }
         }
       }

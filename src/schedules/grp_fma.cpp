@@ -19,6 +19,7 @@ constexpr std::int64_t smem_limit = 96 * 1024;
 constexpr std::int64_t most_held = 100;       ///< weights of a thread that stay in registers
 constexpr std::int64_t most_unrolled = 1600;  ///< multiply-adds of a step without a loop
 constexpr std::int64_t most_taps = 81, most_channels = 8, most_rows = 16;
+constexpr std::int64_t long_strip = 5;       ///< rows for each row of sums, from which a strip is LONG
 constexpr std::int64_t most_down = 1 << 24;  ///< input rows from a step to the next
 
 bool nhwc(const ConvProblem& p) { return p.layout == Layout::nhwc; }
@@ -111,19 +112,29 @@ Shape shape_of(const ConvProblem& p, const Knobs& k) {
   return s;
 }
 
+/// Whether a strip's ends are so few of its steps that adding to all sums in them too costs less than branches.
+/// Measured to pay where two threads share the channels; others then take fewer registers and keep fewer operands.
+bool long_strips(const Knobs& k, const Shape& s) {
+  return k.split > 1 && s.slide.slots > 2 && k.rows >= long_strip * (s.slide.slots - 1);
+}
+
 /// Registers that ptxas gets by with; an upper bound in practice, set against it (nvrtc_space_test).
 std::int64_t registers_of(const ConvProblem& p, const Knobs& k, const Shape& s) {
   const std::int64_t wide = p.needs_64bit_offsets() ? 24 : 0, split = k.split > 1 ? 4 : 0;
   const std::int64_t narrow = k.copy * size(p) < 4 ? 40 : 0;  // copies by way of registers
+  const std::int64_t halves = size(p) == 2 ? 8 : 0;           // that become floats
   const std::int64_t weights = s.hold ? per_out(p) / k.split * k.outs : 8 * k.outs + 24;
   const std::int64_t window = std::min<std::int64_t>(s.used * s.together, 24);
   return weights + s.slide.slots * k.cols * k.outs + window + (s.turns <= 4 ? 3 * s.turns : 12) + k.outs + wide +
-         split + narrow + 32;
+         split + narrow + halves + 32;
 }
 /// Blocks that those leave room for, of a multiprocessor's four parts with 512 registers a lane. ptxas is told, for it
 /// takes more registers where it may; never fewer than 128 a thread, for small loops vary most.
 std::int64_t blocks_beside(const ConvProblem& p, const Knobs& k, const Shape& s) {
-  const std::int64_t registers = round_up(std::max<std::int64_t>(registers_of(p, k, s), 128), 8);
+  std::int64_t registers = std::max<std::int64_t>(registers_of(p, k, s), 128);
+  if (long_strips(k, s) && registers > 168)
+    registers = std::max<std::int64_t>(registers - 26, 168);  // no branches: it can
+  registers = round_up(registers, 8);
   return std::clamp<std::int64_t>(512 / registers * 4 / (k.threads / 32), 1, 16);
 }
 
@@ -219,14 +230,17 @@ double cost_of(const ConvProblem& p, const Knobs& k, const Shape& s, const Devic
   m.wavefronts = warps * (steps * fresh * reads * static_cast<double>(s.window_wavefronts) + rows * streamed) +
                  m.bytes_in / 64 + m.bytes_out / 128;
   m.fetch = steps * static_cast<double>(s.turns) * (s.turns <= 4 ? 4 : 16) + static_cast<double>(per_out(p) * k.outs);
-  m.task = rows * (products + weights + 4.0 * k.cols * k.outs) + steps * (fresh * reads + 30);
+  // Steps at a strip's ends, which add to some rows only, take more than their share; in long strips they add to all.
+  const double ends = long_strips(k, s) ? 1.0 : 0.5;
+  m.task = ((1 - ends) * rows + ends * steps) * products + rows * (weights + 4.0 * k.cols * k.outs) +
+           steps * (fresh * reads + 30);
   m.tasks = k.threads / 32;
   // What a block waits for before its first row, which those beside it hide in part; and warps that wait for one
   // another where few are there to issue instead.
   const auto residents = static_cast<double>(resident_blocks(m, device));
   const double turns = std::ceil(static_cast<double>(m.tiles) / (residents * std::max(1, device.sm_count)));
-  const double alone = 2 / (residents * warps) + (residents < 2 ? 0.1 : 0.0);
-  return (cycles(m, device) + turns * 1200) * (1 + alone);
+  const double alone = 3 / (residents * warps) + (residents < 2 ? 0.1 : 0.0);
+  return (cycles(m, device) + turns * 3500) * (1 + alone);
 }
 
 /// Rows of a strip that the model likes best.
@@ -302,7 +316,8 @@ Found search(const ConvProblem& p, const DeviceInfo& device) {
 
 std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
   std::vector<Config> configs;
-  std::vector<std::array<int, 3>> kinds;  // of a thread's work, at most two of each: others differ less
+  std::vector<std::array<int, 3>> kinds;          // of a thread's work, at most two of each: others differ less
+  const std::size_t most = size(p) == 4 ? 6 : 3;  // 16-bit calls are the matrix unit's, all but a few
   for (const auto& [cost, knobs] : search(p, device)) {
     Config config = config_of(knobs);
     const std::array<int, 3> kind = {knobs.outs, knobs.cols, knobs.split};
@@ -310,7 +325,7 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
     if (std::find(configs.begin(), configs.end(), config) != configs.end()) continue;
     kinds.push_back(kind);
     configs.push_back(std::move(config));
-    if (configs.size() == 6) break;
+    if (configs.size() == most) break;
   }
   if (configs.empty()) configs.push_back(config_of(smallest(p)));  // it fits, see can_run
   return configs;
@@ -355,6 +370,7 @@ KernelSpec kernel(const ConvProblem& p, const Config& config) {
                                      {"TOGETHER", s.together},
                                      {"HOLD", s.hold ? 1 : 0},
                                      {"ROLL", s.roll ? 1 : 0},
+                                     {"LONG", long_strips(k, s) ? 1 : 0},
                                      {"STORE", store},
                                      {"EVEN", p.q % k.cols == 0 ? 1 : 0}});
   KernelSpec spec = make_spec(grp_fma, std::move(constants), k.threads);

@@ -13,12 +13,12 @@ struct Case {
 };
 constexpr Case cases[] = {
     // Weights in registers, wide tiles, two threads a group's channels.
-    {"g4mb2ic16ih9iw29oc16oh9ow29kh3kw3ph1pw1 tag=nhwc",
-     "outs=2,cols=7,split=1,lanes=8,tiles=4,copy=4,stages=4,rows=5,threads=32"},
+    {"g4mb2ic16ih12iw29oc16oh12ow29kh3kw3ph1pw1 tag=nhwc",
+     "outs=2,cols=7,split=1,lanes=8,tiles=4,copy=4,stages=4,rows=12,threads=32"},
     {"g4mb2ic32ih9iw29oc32oh9ow29kh3kw3ph1pw1 tag=nhwc wtag=ohwi",
      "outs=2,cols=8,split=2,lanes=8,tiles=2,copy=4,stages=3,rows=4,threads=32"},
-    {"g4mb2ic32ih9iw28oc32oh9ow28kh3kw3ph1pw1 tag=nchw",
-     "outs=2,cols=8,split=2,lanes=8,tiles=4,copy=4,stages=2,rows=9,threads=64"},
+    {"g4mb2ic32ih13iw28oc32oh13ow28kh3kw3ph1pw1 tag=nchw",
+     "outs=2,cols=8,split=2,lanes=8,tiles=4,copy=4,stages=2,rows=10,threads=64"},
     {"g6mb2ic24ih11iw28oc24oh11ow28kh3kw3ph1pw1 tag=nchw bias=f32 act=relu z=1",
      "outs=2,cols=4,split=1,lanes=4,tiles=7,copy=2,stages=8,rows=4,threads=32"},
     {"g4mb1ic32ih13iw30oc32oh7ow15kh3kw3sh2sw2ph1pw1 tag=nchw dt=f16",
@@ -33,8 +33,8 @@ constexpr Case cases[] = {
     // Lanes that are a share of a group: a multiplier, and a stem.
     {"g3mb2ic3ih9iw10oc48oh9ow10kh3kw3ph1pw1 tag=nhwc",
      "outs=4,cols=4,split=1,lanes=2,tiles=3,copy=1,stages=2,rows=9,threads=32"},
-    {"g1mb2ic3ih21iw22oc64oh11ow11kh7kw7sh2sw2ph3pw3 tag=nhwc",
-     "outs=4,cols=4,split=1,lanes=8,tiles=3,copy=1,stages=2,rows=6,threads=32"},
+    {"g1mb2ic3ih31iw22oc64oh16ow11kh7kw7sh2sw2ph3pw3 tag=nhwc",
+     "outs=4,cols=4,split=1,lanes=8,tiles=3,copy=1,stages=2,rows=16,threads=32"},
     {"g1mb2ic4ih15iw12oc64oh15ow12kh3kw3dh1ph2pw1 tag=nchw",
      "outs=4,cols=4,split=2,lanes=4,tiles=3,copy=4,stages=2,rows=3,threads=32"},
 };
