@@ -117,7 +117,7 @@ const Row rows[] = {
     {{"SLUICE_HOST_CXX", "", "compiler of the host device; unset: the first of c++, g++, clang++ on PATH"},
      take_text<&Environment::host_cxx>},
     {{"SLUICE_HOST_SEED", "0", "order of the threads on the host device"}, take_seed},
-    {{"SLUICE_TUNE_BUDGET_MS", "1500", "time for tuning one shape, from compiling to the winner's last check, in ms"},
+    {{"SLUICE_TUNE_BUDGET_MS", "1000", "time for tuning one shape, from compiling to the winner's last check, in ms"},
      take_budget},
     {{"SLUICE_TUNE_SCRATCH_MB", "1024", "device memory that tuning may use, in MiB"},
      take_megabytes<&Environment::tune_scratch_bytes>},

@@ -25,7 +25,7 @@ struct Environment {
   std::string libcuda;           ///< SLUICE_LIBCUDA: path of libcuda (tests)
   std::string host_cxx;          ///< SLUICE_HOST_CXX: compiler of the host device
   std::uint64_t host_seed = 0;   ///< SLUICE_HOST_SEED: thread order of the host device
-  double tune_budget_ms = 1500;  ///< SLUICE_TUNE_BUDGET_MS
+  double tune_budget_ms = 1000;  ///< SLUICE_TUNE_BUDGET_MS
   std::uint64_t tune_scratch_bytes = 1ULL << 30;      ///< SLUICE_TUNE_SCRATCH_MB
   int tune_threads = 0;                               ///< SLUICE_TUNE_THREADS: compile threads; 0 = min(cores, 16)
   std::string cuda_home, xdg_cache_home, home, path;  ///< CUDA_HOME or CUDA_PATH, XDG_CACHE_HOME, HOME, PATH

@@ -20,7 +20,7 @@ struct TuneBudget {
   /// is begun only where it is expected to end in time. What cannot be left out is done however long it takes: the
   /// first batch of compiles, checks until a candidate has computed the right result, the check and one sample of every
   /// schedule's first guess, and the winner's last check.
-  double time_ms = 1500;
+  double time_ms = 1000;
   std::uint64_t scratch_bytes = 1ULL << 30;
   int threads = 0;  ///< compile threads; 0 = min(cores, 16)
 };

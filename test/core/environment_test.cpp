@@ -25,7 +25,7 @@ TEST(Environment, NothingSetGivesTheDefaults) {
   ASSERT_TRUE(e.ok());
   EXPECT_FALSE(e->disabled);
   EXPECT_EQ(e->cache_max_bytes, 1ULL << 30);
-  EXPECT_EQ(e->tune_budget_ms, 1500);
+  EXPECT_EQ(e->tune_budget_ms, 1000);
   EXPECT_EQ(e->tune_scratch_bytes, 1ULL << 30);
   EXPECT_EQ(e->tune_threads, 0);
   EXPECT_TRUE(e->policy.empty());
