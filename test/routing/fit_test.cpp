@@ -38,11 +38,11 @@ std::vector<TunedCall> calls_of(const Time& time) {
 
 bool is(const Candidate& candidate, const char* schedule) { return candidate.schedule->name == schedule; }
 
-/// dw_flat is best on small planes, dw_row8 on large ones; of each, the second choice is.
+/// dw_direct is best on small planes, dw_row8 on large ones; of each, the second choice is.
 double structured(const ConvProblem& call, const Candidate& candidate, int rank) {
   const bool small = call.p * call.q <= 200;
   double time = 10;
-  if (is(candidate, "dw_flat")) time = small ? 1 : 4;
+  if (is(candidate, "dw_direct")) time = small ? 1 : 4;
   if (is(candidate, "dw_row8")) time = small ? 3 : 1;
   return time * (rank == 1 ? 1 : 1.4) * static_cast<double>(call.macs());
 }
@@ -68,7 +68,7 @@ TEST(Fit, FindsTheStructureAgainAndOnShapesLeftOut) {
   EXPECT_GE(found.branches, 2U);
   // A shape and a batch that nobody measured.
   const DeviceInfo h200 = device("h200");
-  for (const auto& [text, schedule] : {std::pair("g80mb2ic80ih12oc80oh12kh3ph1 dt=f32 tag=nhwc", "dw_flat"),
+  for (const auto& [text, schedule] : {std::pair("g80mb2ic80ih12oc80oh12kh3ph1 dt=f32 tag=nhwc", "dw_direct"),
                                        std::pair("g80mb2ic80ih48oc80oh48kh3ph1 dt=f32 tag=nchw", "dw_row8")}) {
     const ConvProblem call = problem(text);
     const CandidateSet set = candidates(call, h200, {}, {});

@@ -67,8 +67,8 @@ class Pipeline(Fit):
         if real.code == USAGE:
             self.assertIn(f"learned from {len(CALLS)} calls", real.err)
 
-        # Times that make dw_flat's second choice the best everywhere: no other order has it first.
-        self.table.write_text(json.dumps(self.taught(table, lambda c, rank: c["schedule"] == "dw_flat" and rank == 1)))
+        # Times that make dw_direct's second choice the best everywhere: no other order has it first.
+        self.table.write_text(json.dumps(self.taught(table, lambda c, rank: c["schedule"] == "dw_direct" and rank == 1)))
         report = self.fit(self.table, "--json").record
         self.assertEqual((report["predicts"], report["calls"], report["incomplete"], report["left_out_by"]), ("time", len(CALLS), 0, "shapes"))
         self.assertEqual(report["left_out"]["calls"], len(CALLS))
@@ -86,10 +86,10 @@ class Pipeline(Fit):
         # Policy immediate picks by it, and compiles that one kernel.
         words = UNSEEN.split()
         dry = self.sluice("explain", *words, "--device", "host", "--policy", "immediate", "--heuristic", str(self.out), "--json").record
-        flat = [c for c in dry["candidates"] if c["schedule"] == "dw_flat"]
-        self.assertEqual((dry["schedule"], dry["config"]), ("dw_flat", flat[1]["config"]))
+        direct = [c for c in dry["candidates"] if c["schedule"] == "dw_direct"]
+        self.assertEqual((dry["schedule"], dry["config"]), ("dw_direct", direct[1]["config"]))
         self.assertEqual((dry["heuristic"], dry["origin"]), (str(self.out), "heuristic"))
-        self.assertEqual(flat[1]["predicted"], min(c["predicted"] for c in dry["candidates"] if c["predicted"]))
+        self.assertEqual(direct[1]["predicted"], min(c["predicted"] for c in dry["candidates"] if c["predicted"]))
         self.assertEqual(set(dry["counters"].values()), {0})
         default = self.sluice("explain", *words, "--device", "host", "--policy", "immediate", "--json").record
         self.assertIsNone(default["heuristic"])
