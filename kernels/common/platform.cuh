@@ -43,7 +43,7 @@
 //   Shared(p)                      a place in shared memory as one register, where a pointer's base would be built anew
 //                                  for every access; Shared + bytes. copy_async and load_matrix take it too
 //   load_shared store_shared       a 32-bit word at a Shared; load_shared_half, store_shared_half: 16 bits;
-//                                  clear_shared: 16 bytes of zeros
+//                                  store_shared4: 4 words, clear_shared: 16 bytes of zeros, 16-byte aligned
 //   permute_bytes(a, b, selector)  byte i of the result is byte (selector >> 4 i) & 7 of b:a
 //   load_readonly(const V* p)      a 1, 2, 4, 8 or 16-byte V through the read-only path; p aligned to sizeof(V), memory
 //                                  that nobody writes during the kernel
@@ -120,6 +120,9 @@ SL_DEVICE unsigned load_shared(Shared from) {
 }
 SL_DEVICE void store_shared(Shared to, unsigned word) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(to.at), "r"(word) : "memory");
+}
+SL_DEVICE void store_shared4(Shared to, unsigned a, unsigned b, unsigned c, unsigned d) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to.at), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
 SL_DEVICE unsigned load_shared_half(Shared from) {
   unsigned short half;

@@ -292,6 +292,11 @@ inline void store_shared(Shared to, unsigned word) {
   detail::check_alignment(to.at, 4);
   __builtin_memcpy(to.at, &word, 4);
 }
+inline void store_shared4(Shared to, unsigned a, unsigned b, unsigned c, unsigned d) {
+  detail::check_alignment(to.at, 16);
+  const unsigned words[4] = {a, b, c, d};
+  __builtin_memcpy(to.at, words, 16);
+}
 inline unsigned load_shared_half(Shared from) {
   detail::check_alignment(from.at, 2);
   unsigned short half;

@@ -114,7 +114,7 @@ bool touches_padding(std::int64_t out, std::int64_t stride, std::int64_t pad, st
 // the padding may be NaN: some schedules skip taps outside, others multiply them by 0. Nothing else is promised.
 TEST_F(Epilogue, InfiniteWeightsCostAtMostTheOutputsThatTouchPadding) {
   std::vector<Job> jobs;
-  for (const char* name : {"dw_3x3_same", "mult3", "grp4"}) {
+  for (const char* name : {"dw_3x3_same", "mult3", "mult24", "grp4"}) {
     for (Job& job : jobs_of(runner, test_problem(name))) jobs.push_back(std::move(job));
   }
   const auto infinite_corner = [](const Job& job, HostData& data) {

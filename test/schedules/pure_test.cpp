@@ -194,6 +194,15 @@ TEST(Refusals, NameTheFieldAndItsValue) {
       {&grp_mma_nchw, "g2ic32ih9oc32oh9kh3ph1 dt=f16 tag=nchw", "c / groups = 16"},
       {&grp_mma_nchw, "g8ic8ih9oc8oh9kh3ph1 dt=f16 tag=nchw", "k / groups = 1"},
       {&grp_mma_nchw, "g8ic64ih11oc64oh11kh11ph5 dt=f16 tag=nchw", "r * s = 121"},
+      {&mult_mma, "g3ic3ih9oc24oh9kh3ph1 dt=f16 tag=nchw align=2", nullptr},
+      {&mult_mma, "g1ic3ih9oc64oh5kh7sh2ph3 dt=bf16 tag=nhwc", nullptr},
+      {&mult_mma, "g8ic8ih9oc64oh9kh3ph1 dt=f32 tag=nhwc", "dt = f32"},
+      {&mult_mma, "g2ic32ih9oc32oh9kh3ph1 dt=f16 tag=nhwc", "c / groups = 16"},
+      {&mult_mma, "g8ic8ih9oc96oh9kh3ph1 dt=f16 tag=nhwc", "k / groups = 12"},
+      {&mult_mma, "g8ic64ih9oc64oh9kh3ph1 dt=f16 tag=nhwc", "k / groups = 8"},
+      {&mult_mma, "g8ic8ih9oc64oh7kh3dh1ph1 dt=f16 tag=nchw", "dil_h = 2"},
+      {&mult_mma, "g3ic3ih9oc24oh9kh3ph1 dt=f16 tag=nhwc align=8", "align = 8"},
+      {&mult_mma, "g4ic8ih29oc64oh29kh29ph14 dt=f16 tag=nchw", "r * s = 841"},
       {&dw_flat, "mb1g1ic1ih1iw600000000oc1oh1ow600000000kh1kw1", "w = 600000000"},
   };
   for (const RefusalCase& c : cases) {
@@ -213,6 +222,7 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
   const ConvProblem grouped = parsed("g3ic12ih9oc12oh9kh3ph1");
   const ConvProblem even = parsed("g12ic12ih9iw10oc12oh9ow10kh3kw3ph1pw1 dt=f16 tag=nchw");
   const ConvProblem halves = parsed("g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nhwc");
+  const ConvProblem stem = parsed("g1ic3ih30oc64oh15kh7sh2ph3 dt=f16 tag=nchw");
   const ConvProblem planes = parsed("g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nchw");
   const ConvProblem large = parsed("g8ic8ih14oc8oh14kh13ph6");
   struct {
@@ -311,6 +321,15 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
        "across = 9"},
       {&grp_mma_nchw, &planes, "groups=2,units=2,part=4,across=3,rows=2,down=2,stages=2,blocks=1,threads=64",
        "units = 2"},
+      {&mult_mma, &stem, "out_units=8,units=4,part=2,tiles=1,rows=1,stages=2,blocks=1,threads=128", nullptr},
+      {&mult_mma, &stem, "out_units=6,units=4,part=2,tiles=1,rows=1,stages=2,blocks=1,threads=128", "out_units = 6"},
+      {&mult_mma, &stem, "out_units=6,units=3,part=2,tiles=1,rows=1,stages=2,blocks=1,threads=128", "units = 3"},
+      {&mult_mma, &stem, "out_units=8,units=4,part=3,tiles=1,rows=1,stages=2,blocks=1,threads=128", "part = 3"},
+      {&mult_mma, &stem, "out_units=8,units=4,part=2,tiles=17,rows=1,stages=2,blocks=1,threads=128", "tiles = 17"},
+      {&mult_mma, &stem, "out_units=8,units=4,part=2,tiles=1,rows=17,stages=2,blocks=1,threads=128", "rows = 17"},
+      {&mult_mma, &stem, "out_units=8,units=4,part=2,tiles=1,rows=1,stages=3,blocks=1,threads=128", "stages = 3"},
+      {&mult_mma, &stem, "out_units=8,units=4,part=2,tiles=1,rows=1,stages=2,blocks=1,threads=96", "threads = 96"},
+      {&mult_mma, &stem, "out_units=8,units=8,part=8,tiles=1,rows=1,stages=1,blocks=1,threads=64", "units = 8"},
       {&grp_reduce, &grouped, "lanes=64,threads=128", "lanes = 64"},
       {&grp_reduce, &grouped, "lanes=128,threads=128", nullptr},
   };

@@ -113,6 +113,7 @@ constexpr Row rows[] = {
     {"dw_pad_beyond_1x1", "a plane of one pixel", 3, 5, 1, 1, {1, 1}, {3, 3}, one, one, {4, 3, 3, 4}},
     {"dw_11x9_pad_beyond", "", 1, 5, 1, 1, {7, 10}, {11, 9}, one, one, {12, 11, 11, 10}},
     {"mult3_pad_beyond", "", 1, 6, 1, 3, {4, 6}, {3, 3}, one, one, {4, 3, 3, 6}},
+    {"mult8_pad_beyond", "", 1, 3, 1, 8, {4, 6}, {3, 3}, one, one, {4, 3, 3, 6}},
     {"grp4_pad_beyond", "", 1, 3, 4, 4, {3, 5}, {3, 3}, one, one, {4, 5, 3, 4}},
     {"grp2_k1_pad2", "pointwise", 2, 4, 2, 3, {3, 4}, {1, 1}, one, one, {2, 1, 1, 2}},
     {"dw_pad_negative", "tensorflow#14601: H3 W1 k1 s(3,1)", 1, 5, 1, 1, {3, 1}, {1, 1}, {3, 1}, one, {0, 0, 0, 0}},
@@ -145,6 +146,7 @@ constexpr Row rows[] = {
     {"mult8", "", 1, 5, 1, 8, {7, 9}, {3, 3}, {2, 1}, one, {1, 1, 1, 1}},
     {"mult16", "", 1, 3, 1, 16, {8, 9}, {3, 3}, one, one, {1, 1, 1, 1}},
     {"mult17", "beyond what dw_mult takes at once", 1, 2, 1, 17, {6, 7}, {3, 3}, one, one, {1, 0, 1, 0}},
+    {"mult24", "3 units of 8 outputs", 2, 3, 1, 24, {9, 17}, {4, 2}, {3, 1}, {1, 2}, {2, 1, 1, 0}},
     {"mult4_asymmetric", "", 2, 5, 1, 4, {8, 9}, {4, 3}, {2, 2}, one, {1, 0, 2, 1}},
     // Grouped, a few channels each.
     {"grp2", "", 2, 8, 2, 2, {7, 10}, {3, 3}, one, one, {1, 0, 1, 0}},
