@@ -122,7 +122,7 @@ bool long_strips(const Knobs& k, const Shape& s) {
 std::int64_t registers_of(const ConvProblem& p, const Knobs& k, const Shape& s) {
   const std::int64_t wide = p.needs_64bit_offsets() ? 24 : 0, split = k.split > 1 ? 4 : 0;
   const std::int64_t narrow = k.copy * size(p) < 4 ? 40 : 0;  // copies by way of registers
-  const std::int64_t halves = size(p) == 2 ? 8 : 0;           // that become floats
+  const std::int64_t halves = size(p) == 2 ? 16 : 0;          // that become floats
   const std::int64_t weights = s.hold ? per_out(p) / k.split * k.outs : 8 * k.outs + 24;
   const std::int64_t window = std::min<std::int64_t>(s.used * s.together, 24);
   return weights + s.slide.slots * k.cols * k.outs + window + (s.turns <= 4 ? 3 * s.turns : 12) + k.outs + wide +
