@@ -58,7 +58,8 @@ TEST(Locality, NonFiniteInputsStayInTheirWindows) {
   if (!host_compiler_present(&why_not)) GTEST_SKIP() << why_not;
   HostRunner runner;
   std::vector<Job> jobs;
-  for (const char* name : {"dw_3x3_same", "dw_s2_5x5", "dw_d2", "mult3", "mult24", "dense_c3", "grp4", "grp3_7x7"}) {
+  for (const char* name :
+       {"dw_3x3_same", "dw_s2_5x5", "dw_7x7", "dw_d2", "mult3", "mult24", "dense_c3", "grp4", "grp3_7x7"}) {
     for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
       ConvProblem problem = test_problem(name);
       problem.layout = layout;

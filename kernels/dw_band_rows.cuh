@@ -1,0 +1,642 @@
+// dw_band_rows: depthwise 16-bit, stride 1, both layouts, on the matrix unit: kernels that are large beside their
+// planes. A block brings whole planes (or tiles of rows) of CHANNELS channels of IMAGES images into shared memory, one
+// plane after the other whatever the layout. The 16 rows of A are output rows of one plane (or of PACK images), B is a
+// banded matrix of one filter row, and nothing slides: all sums of a plane stay in registers while the filter's rows go
+// by. Row m of a group is output row GROUPS m + i, so the matrix that group i reads under filter row r is the one that
+// group i + 1 read under row r - 1: every input row is loaded by ldmatrix GROUPS times less often.
+#pragma once
+
+#include "common/exact.cuh"
+#include "common/plane_sweep.cuh"
+
+namespace sl {
+
+/// Cfg: DTYPE (16-bit) LAYOUT BIAS ACT RESIDUAL INDEX64 R S STRIDE_* = 1 DIL_* = 1 MULT = 1 CPG WLAYOUT; H W P Q TOP
+/// LEFT: the planes and their padding; GROUPS of 8 output rows of a tile; LEAD = column of the tile in shared memory
+/// that input column 0 goes to; CHUNKS of 8 columns that hold the row; PITCH = chunks from row to row; CHANNELS, IMAGES
+/// of a block; PACK images whose rows are multiplied at once; SPLIT warps share the filter rows of a plane; LOAD, STORE
+/// = elements of a copy along the row (NCHW) or channels (NHWC); WHOLE: CHANNELS divides the channels; KEEP: a warp's
+/// band matrices stay in registers. div[0] = channel blocks, div[1] = row tiles.
+template <class Cfg>
+struct BandRows {
+  using I = Index<Cfg>;
+  using E = Element<Cfg::DTYPE>;
+  static constexpr bool NHWC = Cfg::LAYOUT == kNhwc;
+  static constexpr int R = Cfg::R, S = Cfg::S, H = Cfg::H, W = Cfg::W, P = Cfg::P, Q = Cfg::Q;
+  static constexpr int G = Cfg::GROUPS, C = Cfg::CHUNKS, NI = Cfg::PACK, KS = Cfg::SPLIT;
+  static constexpr int CHANNELS = Cfg::CHANNELS, IMAGES = Cfg::IMAGES, THREADS = Cfg::THREADS;
+
+  // The 16 rows of A are those of a group of one image, or 8 of each of two images.
+  static constexpr int SOURCES = NI == 1 ? 1 : NI / 2, GROUP = NI == 1 ? 16 : 8, TILE = GROUP * G;  // output rows
+  static constexpr bool ONE_TILE = P <= TILE;
+  static constexpr int TILES_Q = (Q + 7) / 8;
+  static constexpr int HALVES = SOURCES * G;  // of 16 rows
+  // Filter rows of a warp; where several warps share them, so many that the residue of its first row is 0.
+  static constexpr int ROWS = KS == 1 ? R : ((R + KS - 1) / KS + G - 1) / G * G;
+  // Input row j of the tile is row j / G of part j % G: the rows of a group lie side by side.
+  static constexpr int PART = (G + KS * ROWS - 2) / G + GROUP;
+  static constexpr int ROW_BYTES = Cfg::PITCH * 16, PLANE_BYTES = G * PART * ROW_BYTES;
+  static constexpr int SKEW = NHWC ? 32 : 0;  // octets of channels that are copied side by side start in other banks
+  static constexpr int IMAGE_BYTES = CHANNELS * PLANE_BYTES + (CHANNELS + 7) / 8 * SKEW;
+  static constexpr int HIGH_BYTES = NI == 1 ? 8 * ROW_BYTES : IMAGE_BYTES;  // from the first 8 rows of A to the others
+  static constexpr int ROWS_IN = TILE + R - 1 < H ? TILE + R - 1 : H;       // rows of x that a tile reads at most
+
+  // Tap s of chunk c against tile q is s = 8 (c - q) + 2 t - g + SHIFT: c - q from FIRST on, WORDS of them.
+  static constexpr int SHIFT = Cfg::LEFT - Cfg::LEAD;
+  static constexpr int floor8(int v) { return v >= 0 ? v / 8 : -((7 - v) / 8); }
+  static constexpr int FIRST = -floor8(SHIFT + 7), WORDS = floor8(S + 6 - SHIFT) - FIRST + 1;
+  // A filter row between zeros, of which the next row shares those behind it: elements before its taps, and behind.
+  static constexpr int FILTER_START = 7 - 8 * FIRST - SHIFT, FILTER_REST = 8 * WORDS + 8 - FILTER_START - S;
+  static constexpr int FILTER_ROW = (S + (FILTER_START > FILTER_REST ? FILTER_START : FILTER_REST) + 1) / 2 * 2;
+  static constexpr int FILTER_BYTES = 2 * FILTER_ROW, CHANNEL_ROWS = KS * ROWS;
+  // The second copy is one element ahead, and lies half the banks further.
+  static constexpr int FILTER_COPY = (CHANNELS * CHANNEL_ROWS * FILTER_BYTES + 16 * WORDS + 16 + 127) / 128 * 128 + 64;
+  static constexpr int FILTERS_AT = IMAGES * IMAGE_BYTES, PARTIAL_AT = FILTERS_AT + (2 * FILTER_COPY + 127) / 128 * 128;
+  static constexpr int TILES = HALVES * TILES_Q;  // of 16 x 8 sums
+  static constexpr int WARPS = THREADS / 32, AT_ONCE = WARPS / KS, UNITS = CHANNELS * (IMAGES / NI);
+  static constexpr bool KEEP = Cfg::KEEP != 0;
+  /// Chunks [first_chunk, end_chunk) meet tile q.
+  static constexpr int first_chunk(int q) { return q + FIRST > 0 ? q + FIRST : 0; }
+  static constexpr int end_chunk(int q) { return q + FIRST + WORDS < C ? q + FIRST + WORDS : C; }
+  static constexpr int products() {  // matrix instructions of a group and filter row
+    int count = 0;
+    for (int q = 0; q < TILES_Q; ++q) {
+      if (end_chunk(q) > first_chunk(q)) count += (end_chunk(q) + 1) / 2 - first_chunk(q) / 2;
+    }
+    return count;
+  }
+  // Long filters are a loop over a ring of rows at a time: unrolled, they take long to compile.
+  static constexpr bool ROLLED = !KEEP && (2 * G < ROWS) && (HALVES * products() * ROWS > 150);
+
+  const SlParams& p;
+  unsigned char* const memory;
+  const Shared planes, filters;
+  int channel0, top;     ///< first channel; first output row of the tile
+  int channels, images;  ///< that exist
+  I image0;
+
+  SL_DEVICE BandRows(const SlParams& params, unsigned char* shared)
+      : p(params), memory(shared), planes(shared), filters(planes + FILTERS_AT) {
+    I rest = static_cast<I>(block_id());
+    channel0 = static_cast<int>(take(rest, p.div[0])) * CHANNELS;
+    top = ONE_TILE ? 0 : static_cast<int>(take(rest, p.div[1])) * TILE;
+    image0 = rest * IMAGES;
+    const int left = static_cast<int>(p.c) - channel0;
+    channels = Cfg::WHOLE != 0 || left > CHANNELS ? CHANNELS : left;
+    images = static_cast<I>(p.n) - image0 < IMAGES ? static_cast<int>(static_cast<I>(p.n) - image0) : IMAGES;
+  }
+
+  SL_DEVICE static constexpr int row_at(int row) {
+    const unsigned number = static_cast<unsigned>(row);  // shifts and masks then
+    return static_cast<int>((number % G * PART + number / G) * ROW_BYTES);
+  }
+  SL_DEVICE static constexpr int plane_at(int image, int channel) {
+    return image * IMAGE_BYTES + channel * PLANE_BYTES + channel / 8 * SKEW;
+  }
+  /// Row of x that is row 0 of the tile; it may lie above the plane.
+  SL_DEVICE int first_row() const { return top - Cfg::TOP; }
+  SL_DEVICE int first_inside() const { return ONE_TILE || first_row() < 0 ? 0 : first_row(); }
+
+  template <int SLOTS>
+  using Sweep = PlaneSweep<SLOTS, CHANNELS, THREADS>;
+
+  /// Zeros into rows and columns beyond the edges of the plane. Copies may be on their way (NCHW), or are still to come
+  /// (NHWC): then chunks on the edge are cleared as a whole.
+  SL_DEVICE void clear_margins() const {
+    constexpr int TAIL = (Cfg::LEAD + W) % 8;  // columns of the last chunk that lie inside, 0: all
+    struct Chunk {
+      int at;
+      bool outside, left, right;  ///< as a whole; columns on the left of the plane; on the right
+    };
+    using Chunks = Sweep<G * PART * C>;
+    Chunks::run(
+        images,
+        [&](unsigned slot) {
+          const int chunk = static_cast<int>(slot % C), row = static_cast<int>(slot / C);
+          const int number = static_cast<int>(slot / C % PART * G + slot / C / PART);
+          const bool present = inside(first_row() + number, H) && number < TILE + R - 1;
+          return Chunk{row * ROW_BYTES + chunk * 16, !present, Cfg::LEAD > 0 && chunk == 0, TAIL > 0 && chunk == C - 1};
+        },
+        [&](const Chunk& c, int image, int channel) {
+          const Shared to = planes + (plane_at(image, channel) + c.at);
+          if (c.outside || (NHWC && (c.left || c.right))) {
+            SL_UNROLL
+            for (int i = 0; i < CHANNELS; i += Chunks::STEP) clear_shared(to + plane_at(0, i));
+          } else if (!NHWC && (c.left || c.right)) {
+            SL_UNROLL
+            for (int i = 0; i < CHANNELS; i += Chunks::STEP) {
+              const Shared there = to + plane_at(0, i);
+              SL_UNROLL
+              for (int column = 0; column < Cfg::LEAD; column += 2) {
+                if (c.left) store_shared(there + 2 * column, 0);
+              }
+              if (TAIL % 2 == 1 && c.right) store_shared_half(there + 2 * TAIL, 0);
+              SL_UNROLL
+              for (int column = (TAIL + 1) / 2 * 2; column < 8; column += 2) {
+                if (c.right) store_shared(there + 2 * column, 0);
+              }
+            }
+          }
+        });
+  }
+
+  struct Vector {
+    int at;      ///< byte in a plane
+    int offset;  ///< element in a plane of x or y
+    bool there;
+  };
+
+  // NCHW: where no warps share a plane, each brings and stores its own, and waits for no other.
+  static constexpr bool OWN = !NHWC && KS == 1;
+  /// Number of a plane of x (and of y).
+  SL_DEVICE I x_plane(int image, int channel) const {
+    return (image0 + image) * static_cast<I>(p.c) + channel0 + channel;
+  }
+  SL_DEVICE void load_nchw() const {
+    constexpr int VECTORS = W / Cfg::LOAD;
+    using Vectors = Sweep<VECTORS * ROWS_IN>;
+    const auto* const x = keep(static_cast<const Bits<Cfg>*>(p.x));
+    const auto prepare = [&](int vector, int line) {
+      const int h = first_inside() + line, row = h - first_row();
+      return Vector{row_at(row) + (Cfg::LEAD + vector * Cfg::LOAD) * 2, h * W + vector * Cfg::LOAD,
+                    ONE_TILE || (h < H && row < TILE + R - 1)};
+    };
+    const auto copy = [](Shared to, const Bits<Cfg>* from, bool present) {
+      if constexpr (Cfg::LOAD >= 2) {
+        copy_async<2 * Cfg::LOAD>(to, from, present);
+      } else {
+        if (present) store_shared_half(to, load_readonly(from));
+      }
+    };
+    if constexpr (OWN) {
+      SL_UNROLL_BY(1)
+      for (int number = thread_id() / 32; number < UNITS; number += AT_ONCE) {
+        const int channel = number % CHANNELS, image = number / CHANNELS * NI;
+        const Bits<Cfg>* from[NI];
+        SL_UNROLL
+        for (int i = 0; i < NI; ++i) {  // what does not exist is not read, but an address all the same
+          const bool present = image + i < images && (Cfg::WHOLE != 0 || channel < channels);
+          from[i] = x + (present ? x_plane(image + i, channel) : 0) * (H * W);
+        }
+        const Shared to = planes + plane_at(image, channel);
+        warp_sweep<VECTORS, ROWS_IN>(prepare, [&](const Vector& v) {
+          SL_UNROLL
+          for (int i = 0; i < NI; ++i) {
+            copy(to + (v.at + i * IMAGE_BYTES), from[i] + v.offset,
+                 image + i < images && (Cfg::WHOLE != 0 || channel < channels));
+          }
+        });
+      }
+    } else {
+      const auto at = [&](unsigned slot) {
+        return prepare(static_cast<int>(slot % VECTORS), static_cast<int>(slot / VECTORS));
+      };
+      Vectors::run(images, at, [&](const Vector& v, int image, int channel) {
+        if (!v.there) return;
+        const Bits<Cfg>* const from = x + x_plane(image, channel) * (H * W) + v.offset;
+        const Shared to = planes + (plane_at(image, channel) + v.at);
+        SL_UNROLL
+        for (int i = 0; i < CHANNELS; i += Vectors::STEP) {
+          copy(to + plane_at(0, i), from + static_cast<I>(i) * (H * W), Cfg::WHOLE != 0 || channel + i < channels);
+        }
+      });
+    }
+    copy_async_commit();
+  }
+
+  // NHWC: a thread moves two neighbouring pixels of V channels, which are V words of V planes.
+  static constexpr int V = Cfg::LOAD, ACROSS = CHANNELS / (NHWC ? V : 1);
+  template <int COLUMNS>
+  using Lines = PixelLines<COLUMNS, ACROSS, THREADS>;
+  using LinesIn = Lines<W>;
+  struct Pixels {
+    static constexpr int ALL = LinesIn::turns(ROWS_IN * IMAGES), MOST = V < 4 ? 8 : 32 / V;
+    static constexpr int COUNT = ALL < MOST ? ALL : MOST;
+    Raw<2 * V> raw[COUNT][2];
+    int to[COUNT];
+  };
+  SL_DEVICE void fetch(Pixels& pixels, int turn) const {
+    SL_UNROLL
+    for (int b = 0; b < Pixels::COUNT; ++b) {
+      const LinesIn at(turn + b);
+      const int image = static_cast<int>(at.line / ROWS_IN), h = first_inside() + static_cast<int>(at.line % ROWS_IN);
+      const int row = h - first_row();
+      const bool wanted = at.there && image < images && (ONE_TILE || (h < H && row < TILE + R - 1)) &&
+                          (Cfg::WHOLE != 0 || at.octet * V < channels);
+      pixels.to[b] = wanted ? plane_at(image, at.octet * V) + row_at(row) + (Cfg::LEAD + at.column) * 2 : -1;
+      if (!wanted) continue;
+      const Bits<Cfg>* const from =
+          static_cast<const Bits<Cfg>*>(p.x) +
+          ((((image0 + image) * H + h) * static_cast<I>(W) + at.column) * static_cast<I>(p.c) + channel0 +
+           at.octet * V);
+      pixels.raw[b][0] = load_raw<2 * V, true>(from);
+      pixels.raw[b][1] = zero_raw<2 * V>();
+      if (W % 2 == 0 || at.column + 1 < W) pixels.raw[b][1] = load_raw<2 * V, true>(from + static_cast<I>(p.c));
+    }
+  }
+  SL_DEVICE void put(const Pixels& pixels) const {
+    SL_UNROLL
+    for (int b = 0; b < Pixels::COUNT; ++b) {
+      if (pixels.to[b] < 0) continue;
+      SL_UNROLL
+      for (int i = 0; i < V; ++i) {
+        const unsigned low = pixels.raw[b][0].word[i / 2], high = pixels.raw[b][1].word[i / 2];
+        store_shared(planes + pixels.to[b] + i * PLANE_BYTES, permute_bytes(low, high, i % 2 == 0 ? 0x5410U : 0x7632U));
+      }
+    }
+  }
+
+  // The filters lie in shared memory as rows of taps between zeros, twice, so that every word of a band matrix is an
+  // aligned word. ABREAST threads bring one piece of a row.
+  static constexpr int ABREAST = S <= 8 ? 8 : S <= 16 ? 16 : 32, PIECES = (S + 31) / 32;  // of a filter row
+  static constexpr int PIECES_AT_ONCE = THREADS / ABREAST, ALL_PIECES = CHANNELS * R * PIECES;
+  struct TapBatch {
+    static constexpr int ALL = (ALL_PIECES + PIECES_AT_ONCE - 1) / PIECES_AT_ONCE, COUNT = ALL < 32 ? ALL : 16;
+    Bits<Cfg> tap[COUNT];
+  };
+  struct Tap {
+    int row, s;
+    bool there;
+  };
+  SL_DEVICE Tap tap(int turn) const {
+    const int piece = thread_id() / ABREAST + turn * PIECES_AT_ONCE;
+    Tap t{piece / PIECES, piece % PIECES * 32 + thread_id() % ABREAST, false};
+    t.there = t.row < channels * R && t.s < S;
+    return t;
+  }
+  SL_DEVICE void fetch(TapBatch& batch, int turn) const {
+    const Bits<Cfg>* from = static_cast<const Bits<Cfg>*>(p.weight) + static_cast<long long>(channel0) * (R * S);
+    SL_UNROLL
+    for (int b = 0; b < TapBatch::COUNT; ++b) {
+      const Tap t = tap(turn + b);
+      batch.tap[b] = t.there ? load_readonly(from + (t.row * S + t.s)) : static_cast<Bits<Cfg>>(0);
+    }
+  }
+  SL_DEVICE void put(const TapBatch& batch, int turn) const {
+    SL_UNROLL
+    for (int b = 0; b < TapBatch::COUNT; ++b) {
+      const Tap t = tap(turn + b);
+      const int row = CHANNEL_ROWS == R ? t.row : t.row / R * CHANNEL_ROWS + t.row % R;
+      const Shared to = filters + (row * FILTER_BYTES + (FILTER_START + t.s) * 2);
+      if (t.there) store_shared_half(to, batch.tap[b]);
+      if (t.there) store_shared_half(to + (FILTER_COPY - 2), batch.tap[b]);
+    }
+  }
+
+  SL_DEVICE void clear_filters() const {
+    SL_UNROLL_BY(4)
+    for (int i = thread_id() * 16; i < 2 * FILTER_COPY; i += THREADS * 16) clear_shared(filters + i);
+  }
+
+  SL_DEVICE void load() const {
+    [[maybe_unused]] Pixels pixels;
+    TapBatch some;
+    if constexpr (NHWC) {
+      fetch(pixels, 0);
+    } else {
+      load_nchw();
+    }
+    fetch(some, 0);
+    clear_margins();
+    clear_filters();
+    barrier();
+    put(some, 0);
+    if constexpr (TapBatch::ALL > TapBatch::COUNT) {
+      SL_UNROLL_BY(1)
+      for (int turn = TapBatch::COUNT; turn < TapBatch::ALL; turn += TapBatch::COUNT) {
+        fetch(some, turn);
+        put(some, turn);
+      }
+    }
+    if constexpr (NHWC) {
+      put(pixels);
+      if constexpr (Pixels::ALL > Pixels::COUNT) {
+        SL_UNROLL_BY(1)
+        for (int turn = Pixels::COUNT; turn < Pixels::ALL; turn += Pixels::COUNT) {
+          fetch(pixels, turn);
+          put(pixels);
+        }
+      }
+    }
+    if constexpr (!OWN) copy_async_wait<0>();
+    barrier();
+  }
+
+  SL_DEVICE static void load_bands(unsigned (&band)[WORDS], Shared filter, int row) {
+    SL_UNROLL
+    for (int i = 0; i < WORDS; ++i) band[i] = load_shared(filter + (row * FILTER_BYTES + 16 * i));
+  }
+  /// Where this lane finds its words of the band matrices of `channel`, from filter row `row` on.
+  SL_DEVICE Shared filter_of(int channel, int row) const {
+    const int lane = thread_id() % 32, ahead = 7 - lane / 4 + 2 * (lane % 4);
+    return filters + ((channel * CHANNEL_ROWS + row) * FILTER_BYTES + ahead % 2 * FILTER_COPY + ahead / 2 * 4);
+  }
+
+  static constexpr int QUADS = (C + 1) / 2;  // fragments of A: 16 rows of two chunks
+  static constexpr int RING = 2 * G;         // rows of all groups, and the next ones
+  using Rows = unsigned[SOURCES][RING][QUADS][4];
+  using Sums = float[HALVES][TILES_Q][4];
+
+  /// The rows that some group reads under one filter row, into a slot of the ring.
+  SL_DEVICE static void load_rows(Rows& a, int slot, Shared at) {
+    SL_UNROLL
+    for (int source = 0; source < SOURCES; ++source) {
+      const Shared from = at + 2 * source * IMAGE_BYTES;
+      SL_UNROLL
+      for (int i = 0; i < QUADS; ++i) {
+        unsigned(&quad)[4] = a[source][slot][i];
+        if (2 * i + 1 < C) {
+          load_matrix<4>(quad, from + 32 * i);
+        } else {
+          unsigned two[2];
+          load_matrix<2>(two, from + 32 * i);
+          quad[0] = two[0], quad[1] = two[1];
+        }
+      }
+    }
+  }
+
+  /// One filter row: `a` holds the rows of groups 0, 1, ... from slot `turn` of the ring on.
+  SL_DEVICE static void multiply(Sums& sums, const Rows& a, int turn, const unsigned (&band)[WORDS]) {
+    SL_UNROLL
+    for (int half = 0; half < HALVES; ++half) {
+      SL_UNROLL
+      for (int q = 0; q < TILES_Q; ++q) {
+        SL_UNROLL
+        for (int i = first_chunk(q) / 2; 2 * i < end_chunk(q); ++i) {
+          const unsigned(&quad)[4] = a[half / G][(half % G + turn) % RING][i];
+          const int word = 2 * i - q - FIRST;  // of the quad's first chunk
+          if (2 * i < first_chunk(q)) {
+            const unsigned right[2] = {quad[2], quad[3]};
+            mma_k8<Cfg::DTYPE>(sums[half][q], right, band[word + 1]);
+          } else if (2 * i + 1 == end_chunk(q)) {
+            const unsigned left[2] = {quad[0], quad[1]};
+            mma_k8<Cfg::DTYPE>(sums[half][q], left, band[word]);
+          } else {
+            mma_k16<Cfg::DTYPE>(sums[half][q], quad, band[word], band[word + 1]);
+          }
+        }
+      }
+    }
+  }
+
+  /// The sums of filter rows [row, row + ROWS) for PACK planes of one channel.
+  SL_DEVICE void compute(Sums& sums, int image, int channel, int row, Shared filter,
+                         const unsigned (&kept)[KEEP ? ROWS : 1][WORDS]) const {
+    const int lane = thread_id() % 32;  // names row lane % 8 of the matrix: high rows, right chunk
+    Shared at = planes + (plane_at(image, channel) + (row / G + lane % 8) * ROW_BYTES + lane / 8 % 2 * HIGH_BYTES +
+                          lane / 16 * 16);
+    SL_UNROLL
+    for (int tile = 0; tile < TILES; ++tile) {
+      SL_UNROLL
+      for (int i = 0; i < 4; ++i) sums[tile / TILES_Q][tile % TILES_Q][i] = 0.0F;
+    }
+    Rows a;
+    SL_UNROLL
+    for (int j = 0; j < G; ++j) load_rows(a, j, at + row_at(j));
+    unsigned band[WORDS] = {};
+    if constexpr (!KEEP) load_bands(band, filter, 0);
+    const auto filter_row = [&](int r, bool last) {  // what the next row needs is on its way meanwhile
+      unsigned next[WORDS] = {};
+      if (!last) load_rows(a, (r + G) % RING, at + row_at(r + G));
+      if constexpr (KEEP) {
+        multiply(sums, a, r % RING, kept[r]);
+      } else {
+        if (!last) load_bands(next, filter, r + 1);
+        multiply(sums, a, r % RING, band);
+        SL_UNROLL
+        for (int i = 0; i < WORDS; ++i) band[i] = next[i];
+      }
+    };
+    constexpr int STEP = ROLLED ? RING : ROWS, LAST = ROWS - (ROWS - 1) / STEP * STEP;
+    SL_UNROLL_BY(1)
+    for (int r = LAST; r < ROWS; r += STEP) {
+      SL_UNROLL
+      for (int i = 0; i < STEP; ++i) filter_row(i, false);
+      at = at + STEP / G * ROW_BYTES;
+      filter = filter + STEP * FILTER_BYTES;
+    }
+    SL_UNROLL
+    for (int i = 0; i < LAST; ++i) filter_row(i, i + 1 == LAST);
+  }
+
+  /// PACK planes that a warp computes, and where the lane's first output goes: in the place of the planes.
+  struct Unit {
+    int image, channel;
+    bool there;
+    Shared out;
+    float bias;
+  };
+  SL_DEVICE Unit unit_of(int number) const {
+    const int lane = thread_id() % 32;
+    Unit unit{number / CHANNELS * NI, number % CHANNELS, false, planes, 0.0F};
+    unit.there = number < UNITS && unit.image < images && (Cfg::WHOLE != 0 || unit.channel < channels);
+    unit.out = planes + (plane_at(unit.image, unit.channel) + lane / 4 * ROW_BYTES + lane % 4 * 4);
+    if (unit.there) unit.bias = bias_of<Cfg>(p, channel0 + unit.channel);
+    return unit;
+  }
+  /// From a lane's first output to that of tile q of half `half`, high rows.
+  SL_DEVICE static constexpr int output_at(int half, int high, int q) {
+    return half / G * 2 * IMAGE_BYTES + half % G * (PART * ROW_BYTES) + high * HIGH_BYTES + q * 16;
+  }
+  struct Output {
+    I image;
+    int row, column;
+    bool there;
+  };
+  SL_DEVICE Output output(const Unit& unit, int half, int high, int q, int i) const {
+    const int lane = thread_id() % 32, image = unit.image + (NI == 1 ? 0 : half / G * 2 + high);
+    const int row = top + G * (lane / 4 + (NI == 1 ? 8 * high : 0)) + half % G, column = q * 8 + lane % 4 * 2 + i;
+    return {image0 + image, row, column, image < images && row < P && column < Q};
+  }
+  SL_DEVICE float finished(float sum, const Unit& unit, int half, int high, int q, int i) const {
+    if constexpr (Cfg::BIAS != kBiasNone) sum += unit.bias;
+    if constexpr (Cfg::RESIDUAL != 0) {
+      const Output o = output(unit, half, high, q, i);
+      const I at = y_offset<Cfg>(p, o.image, static_cast<I>(channel0 + unit.channel), static_cast<I>(o.row),
+                                 static_cast<I>(o.column));
+      if (o.there) sum += E::widen(load_raw<2, false>(static_cast<const Bits<Cfg>*>(p.z) + at).word[0]);
+    }
+    return activate<Cfg::ACT>(sum, p.alpha, p.beta);
+  }
+
+  /// Bias, residual, activation and rounding of 16 x 8 sums. Adds what is not 0 to `leak` where an output is not
+  /// finite.
+  SL_DEVICE void finish(const float (&sum)[4], int half, int q, const Unit& unit, unsigned& leak) const {
+    SL_UNROLL
+    for (int high = 0; high < 2; ++high) {
+      const float left = finished(sum[2 * high], unit, half, high, q, 0);
+      const float right = finished(sum[2 * high + 1], unit, half, high, q, 1);
+      const unsigned word = E::narrow2(left, right);
+      store_shared(unit.out + output_at(half, high, q), word);
+      leak = fma2<Cfg::DTYPE>(word, 0, leak);
+    }
+  }
+  SL_DEVICE static bool leaks(unsigned leak) { return (leak & 0x7fff7fffU) != 0; }
+
+  /// Computes a lane's NaNs of tiles first, first + step, ... again: an Inf or NaN may have met a structural zero.
+  SL_DEVICE void repair(int first, int step, const Unit& unit) const {
+    SL_UNROLL_BY(1)
+    for (int number = first * 4; number < TILES * 4; number += number % 4 == 3 ? 4 * step - 3 : 1) {
+      const int half = number / 4 / TILES_Q, q = number / 4 % TILES_Q, high = number / 2 % 2, i = number % 2;
+      const Output o = output(unit, half, high, q, i);
+      if (!o.there) continue;
+      const Shared at = unit.out + (output_at(half, high, q) + i * 2);
+      if ((load_shared_half(at) & 0x7fffU) <= (Cfg::DTYPE == kF16 ? 0x7c00U : 0x7f80U)) continue;
+      const float exact = exact_sum<Cfg>(p, o.image, channel0 + unit.channel, o.row, o.column);
+      store_shared_half(at, E::narrow(finished(exact, unit, half, high, q, i)));
+    }
+  }
+
+  static constexpr int ROWS_OUT = P < TILE ? P : TILE;
+  /// What the block has, or where each warp stores its own PACK planes, those.
+  SL_DEVICE void store_nchw(int own_image, int own_channel) const {
+    constexpr int VECTORS = Q / Cfg::STORE;
+    using Vectors = Sweep<VECTORS * ROWS_OUT>;
+    auto* const y = keep(static_cast<Bits<Cfg>*>(p.y));
+    const auto prepare = [&](int vector, int row) {
+      return Vector{row_at(row) + vector * (Cfg::STORE * 2), (top + row) * Q + vector * Cfg::STORE,
+                    ONE_TILE || top + row < P};
+    };
+    const auto copy = [](Bits<Cfg>* to, const unsigned char* from) {
+      store_raw<2 * Cfg::STORE>(to, load_raw<2 * Cfg::STORE, false>(from));
+    };
+    if constexpr (OWN) {
+      const unsigned char* const from = memory + plane_at(own_image, own_channel);
+      Bits<Cfg>* const to = y + x_plane(own_image, own_channel) * (P * Q);
+      const I image_elements = static_cast<I>(p.c) * (P * Q);
+      warp_sweep<VECTORS, ROWS_OUT>(prepare, [&](const Vector& v) {
+        SL_UNROLL
+        for (int i = 0; i < NI; ++i) {
+          if (own_image + i < images) copy(to + (i * image_elements + v.offset), from + (v.at + i * IMAGE_BYTES));
+        }
+      });
+    } else {
+      const auto at = [&](unsigned slot) {
+        return prepare(static_cast<int>(slot % VECTORS), static_cast<int>(slot / VECTORS));
+      };
+      Vectors::run(images, at, [&](const Vector& v, int image, int channel) {
+        if (!v.there) return;
+        Bits<Cfg>* const to = y + x_plane(image, channel) * (P * Q) + v.offset;
+        const unsigned char* const from = memory + (plane_at(image, channel) + v.at);
+        SL_UNROLL
+        for (int i = 0; i < CHANNELS; i += Vectors::STEP) {
+          if (Cfg::WHOLE != 0 || channel + i < channels) {
+            copy(to + static_cast<I>(i) * (P * Q), from + plane_at(0, i));
+          }
+        }
+      });
+    }
+  }
+
+  SL_DEVICE void compute_all() const {
+    const int warp = thread_id() / 32, share = KS == 1 ? 0 : warp % KS;
+    unsigned kept[KEEP ? ROWS : 1][WORDS] = {};
+    if constexpr (KEEP) {  // all units of a warp are of one channel
+      SL_UNROLL
+      for (int r = 0; r < ROWS; ++r) load_bands(kept[r], filter_of(warp / KS % CHANNELS, share * ROWS), r);
+    }
+    if constexpr (OWN) {
+      copy_async_wait<0>();
+      warp_sync();
+    }
+    SL_UNROLL_BY(1)
+    for (int unit0 = 0; unit0 < UNITS; unit0 += AT_ONCE) {
+      const Unit unit = unit_of(unit0 + warp / KS);
+      Sums sums;
+      if (unit.there) {
+        compute(sums, unit.image, unit.channel, share * ROWS, filter_of(unit.channel, share * ROWS), kept);
+      }
+      if constexpr (KS == 1) {
+        if (!unit.there) continue;
+        warp_sync();
+        unsigned leak = 0;
+        SL_UNROLL
+        for (int tile = 0; tile < TILES; ++tile) {
+          finish(sums[tile / TILES_Q][tile % TILES_Q], tile / TILES_Q, tile % TILES_Q, unit, leak);
+        }
+        if (leaks(leak)) repair(0, 1, unit);
+        if constexpr (OWN) {
+          warp_sync();
+          store_nchw(unit.image, unit.channel);
+        }
+      } else {
+        Word4* const partial = reinterpret_cast<Word4*>(memory + PARTIAL_AT) + thread_id() % 32;
+        if (unit.there) {
+          SL_UNROLL
+          for (int tile = 0; tile < TILES; ++tile) {
+            const float(&from)[4] = sums[tile / TILES_Q][tile % TILES_Q];
+            partial[(warp * TILES + tile) * 32] =
+                Word4{float_bits(from[0]), float_bits(from[1]), float_bits(from[2]), float_bits(from[3])};
+          }
+        }
+        barrier();
+        unsigned leak = 0;
+        SL_UNROLL_BY(1)
+        for (int tile = share; tile < TILES && unit.there; tile += KS) {
+          float total[4] = {0.0F, 0.0F, 0.0F, 0.0F};
+          SL_UNROLL
+          for (int i = 0; i < KS; ++i) {
+            const Word4 part = partial[((warp - share + i) * TILES + tile) * 32];
+            total[0] += float_from_bits(part.x), total[1] += float_from_bits(part.y);
+            total[2] += float_from_bits(part.z), total[3] += float_from_bits(part.w);
+          }
+          finish(total, tile / TILES_Q, tile % TILES_Q, unit, leak);
+        }
+        if (leaks(leak)) repair(share, KS, unit);
+        if (unit0 + AT_ONCE < UNITS) barrier();
+      }
+    }
+  }
+
+  SL_DEVICE void store_nhwc() const {
+    using LinesOut = Lines<Q>;
+    SL_UNROLL_BY(2)
+    for (int turn = 0; turn < LinesOut::turns(ROWS_OUT * IMAGES); ++turn) {
+      const LinesOut at(turn);
+      const int image = static_cast<int>(at.line / ROWS_OUT), row = static_cast<int>(at.line % ROWS_OUT);
+      if (!at.there || image >= images || (!ONE_TILE && top + row >= P)) continue;
+      if (Cfg::WHOLE == 0 && at.octet * V >= channels) continue;
+      const Shared from = planes + (plane_at(image, at.octet * V) + row_at(row) + at.column * 2);
+      unsigned word[V];
+      SL_UNROLL
+      for (int i = 0; i < V; ++i) word[i] = load_shared(from + i * PLANE_BYTES);
+      Bits<Cfg>* const to =
+          static_cast<Bits<Cfg>*>(p.y) +
+          ((((image0 + image) * P + top + row) * static_cast<I>(Q) + at.column) * static_cast<I>(p.c) + channel0 +
+           at.octet * V);
+      SL_UNROLL
+      for (int pixel = 0; pixel < 2; ++pixel) {
+        if (Q % 2 != 0 && at.column + pixel >= Q) continue;
+        Raw<2 * V> out;
+        SL_UNROLL
+        for (int i = 0; i < Raw<2 * V>::words; ++i) {
+          out.word[i] = V == 1 ? word[0] >> (16 * pixel)
+                               : permute_bytes(word[2 * i], word[(2 * i + 1) % V], pixel == 0 ? 0x5410U : 0x7632U);
+        }
+        store_raw<2 * V>(to + static_cast<I>(pixel) * static_cast<I>(p.c), out);
+      }
+    }
+  }
+
+  SL_DEVICE void run() const {
+    load();
+    compute_all();
+    if constexpr (OWN) return;
+    barrier();
+    if constexpr (NHWC) {
+      store_nhwc();
+    } else {
+      store_nchw(0, 0);
+    }
+  }
+};
+
+template <class Cfg>
+SL_DEVICE void dw_band_rows(const SlParams& p) {
+  SL_DYNAMIC_SHARED(unsigned char, shared);
+  const BandRows<Cfg> work(p, shared);
+  work.run();
+}
+
+}  // namespace sl

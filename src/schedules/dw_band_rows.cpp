@@ -1,0 +1,295 @@
+// dw_band_rows (kernels/dw_band_rows.cuh): 16-bit depthwise on the matrix unit for kernels that are large beside their
+// planes. Knobs: channels and images of a block, groups of 8 output rows of a tile, pack images whose rows are
+// multiplied at once, split warps that share the filter rows of a plane, threads.
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "schedules/common.hpp"
+#include "schedules/list.hpp"
+
+namespace sl {
+namespace {
+
+constexpr std::int64_t smem_limit = 227 * 1024;  ///< what a block may opt in to on the largest device
+constexpr std::int64_t widest = 64;              ///< columns of a plane: the sums of its rows stay in registers
+
+std::int64_t floor8(std::int64_t v) { return v >= 0 ? v / 8 : -((7 - v) / 8); }
+
+/// Words of a band matrix; mirrors the kernel's WORDS.
+struct Words {
+  std::int64_t first, count;
+};
+Words words_of(const ConvProblem& p, std::int64_t lead) {
+  const std::int64_t shift = p.pad_left - lead, first = -floor8(shift + 7);
+  return {.first = first, .count = floor8(p.s + 6 - shift) - first + 1};
+}
+
+/// Where a row lies in shared memory.
+struct Row {
+  std::int64_t lead, chunks, pitch;
+};
+/// Matrix instructions of 8 columns for one group and filter row.
+std::int64_t products(const ConvProblem& p, std::int64_t lead, std::int64_t chunks) {
+  const Words words = words_of(p, lead);
+  std::int64_t total = 0;
+  for (std::int64_t q = 0; q < ceil_div(p.q, 8); ++q) {
+    const std::int64_t from = std::max<std::int64_t>(0, q + words.first);
+    total += std::max<std::int64_t>(0, std::min(chunks, q + words.first + words.count) - from);
+  }
+  return total;
+}
+Row row_of(const ConvProblem& p) {
+  Row best{};
+  std::int64_t least = -1;
+  for (const std::int64_t lead : {0, 4, 2, 6}) {
+    const std::int64_t chunks = ceil_div(p.w + lead, 8);
+    const std::int64_t cost = 8 * products(p, lead, chunks) + 2 * chunks + lead % 4;
+    if (least >= 0 && cost >= least) continue;
+    least = cost;
+    // An odd pitch: no two of the 8 rows that ldmatrix reads at a time lie in the same banks.
+    best = {.lead = lead, .chunks = chunks, .pitch = std::max(chunks, ceil_div(p.q, 8)) | 1};
+  }
+  return best;
+}
+
+/// Output rows of a group: the 16 rows of A are of one image, or of two.
+std::int64_t group_rows(const Config& c) { return c.get("pack") == 1 ? 16 : 8; }
+
+/// What follows from the problem and the knobs; mirrors the kernel's constants.
+struct Shape {
+  std::int64_t channels, images, groups, pack, split, threads;
+  std::int64_t rows, warps_of_units, units, smem, registers;
+  std::int64_t blocks;  ///< that a multiprocessor should hold: caps the registers
+  bool keep;
+  Row row;
+  Shape(const ConvProblem& p, const Config& c)
+      : channels(c.get("channels")),
+        images(c.get("images")),
+        groups(c.get("groups")),
+        pack(c.get("pack")),
+        split(c.get("split")),
+        threads(c.get("threads")),
+        rows(split == 1 ? p.r : ceil_div(ceil_div(p.r, split), groups) * groups),
+        warps_of_units(threads / 32 / split),
+        units(channels * (images / pack)),
+        smem(0),
+        registers(0),
+        blocks(1),
+        keep(false),
+        row(row_of(p)) {
+    const std::int64_t words = words_of(p, row.lead).count, halves = (pack == 1 ? 1 : pack / 2) * groups;
+    const std::int64_t tiles = halves * ceil_div(p.q, 8);
+    const std::int64_t part = (groups + split * rows - 2) / groups + group_rows(c);
+    const std::int64_t skew = p.layout == Layout::nhwc ? 32 : 0;
+    const std::int64_t image = channels * groups * part * row.pitch * 16 + ceil_div(channels, 8) * skew;
+    const std::int64_t shift = p.pad_left - row.lead, start = 7 - 8 * words_of(p, row.lead).first - shift;
+    const std::int64_t filter_row = ceil_div(p.s + std::max(start, 8 * words + 8 - start - p.s), 2) * 2;
+    const std::int64_t copy = ceil_div(2 * channels * split * rows * filter_row + 16 * words + 16, 128) * 128 + 64;
+    smem = images * image + ceil_div(2 * copy, 128) * 128;
+    if (split > 1) smem += threads / 32 * tiles * 512;
+    keep = warps_of_units > 0 && warps_of_units % channels == 0 && units > warps_of_units && rows * words <= 64;
+    registers = 4 * tiles + halves * 2 * (row.chunks + 1) + (keep ? rows : 1) * words + 20;
+    const std::int64_t by_smem = 227 * 1024 / (smem + 1024),
+                       by_registers = 65536 / (threads * ceil_div(registers, 8) * 8);
+    blocks = std::clamp<std::int64_t>(std::min(by_smem, by_registers), 1, 2048 / threads);
+  }
+};
+
+/// Elements of a copy of x: along a row (NCHW), or channels (NHWC).
+int load_of(const ConvProblem& p, const Shape& s) {
+  const std::int64_t along =
+      p.layout == Layout::nhwc ? std::gcd(p.c, std::gcd(s.channels, std::int64_t{8})) : std::gcd(p.w, s.row.lead);
+  return dividing_power(along, max_vector(p));
+}
+int store_of(const ConvProblem& p, const Shape& s) {
+  return p.layout == Layout::nhwc ? load_of(p, s) : dividing_power(p.q, max_vector(p));
+}
+
+struct Work {
+  std::int64_t channel_blocks, row_tiles, image_blocks;
+  std::int64_t blocks() const { return channel_blocks * row_tiles * image_blocks; }
+};
+Work work_of(const ConvProblem& p, const Config& config) {
+  return {.channel_blocks = ceil_div(p.c, config.get("channels")),
+          .row_tiles = ceil_div(p.p, group_rows(config) * config.get("groups")),
+          .image_blocks = ceil_div(p.n, config.get("images"))};
+}
+
+Refusal fits(const ConvProblem& p, const Config& config) {
+  if (Refusal refusal = wrong_knobs(config, {"channels", "images", "groups", "pack", "split", "threads"})) {
+    return refusal;
+  }
+  if (Refusal refusal = wrong_threads(config)) return refusal;
+  const int channels = config.get("channels"), images = config.get("images"), groups = config.get("groups");
+  const int pack = config.get("pack"), split = config.get("split"), threads = config.get("threads");
+  if (!power_of_two(channels) || channels > 64) return refuse("channels", channels, "a power of two, at most 64");
+  if (images > 64) return refuse("images", images, "at most 64");
+  if (groups > 8) return refuse("groups", groups, "at most 8");
+  if (pack > 8 || (pack > 1 && pack % 2 != 0) || images % pack != 0) {
+    return refuse("pack", pack, "1 or even, at most 8, dividing images");
+  }
+  if (split > 8 || threads / 32 % split != 0) return refuse("split", split, "at most 8, dividing the warps");
+  const Shape s(p, config);
+  if (s.registers > 200) return refuse("groups", groups, "too many registers");
+  if (s.smem > smem_limit) {
+    return refuse("channels", channels, "needs " + std::to_string(s.smem) + " bytes of shared memory");
+  }
+  if (work_of(p, config).blocks() > max_grid) return refuse("images", images, "more blocks than a grid has");
+  return std::nullopt;
+}
+
+/// A shape of a block: `high` groups of 8 output rows at most.
+struct Choice {
+  int channels, images, high, pack, split, warps;
+};
+// The first that has a block for every multiprocessor is the schedule's own choice. Many channels a block are wide
+// copies in NHWC; two images share what is read of a filter; where there are few planes, warps share them.
+constexpr Choice large_nhwc[] = {{32, 1, 4, 1, 1, 16}, {16, 1, 4, 1, 1, 8}, {8, 1, 4, 1, 1, 8}, {4, 1, 4, 1, 1, 4},
+                                 {2, 1, 2, 1, 4, 8},   {2, 1, 4, 1, 4, 8},  {1, 1, 4, 1, 8, 8}, {4, 1, 2, 1, 4, 16}};
+constexpr Choice small_nhwc[] = {{32, 2, 4, 2, 1, 16}, {32, 2, 4, 2, 1, 32}, {16, 4, 4, 4, 1, 16}, {16, 2, 4, 2, 1, 16},
+                                 {16, 2, 4, 2, 1, 8},  {16, 1, 4, 1, 1, 8},  {8, 1, 4, 1, 1, 8},   {4, 1, 4, 1, 1, 4},
+                                 {4, 1, 4, 1, 2, 8},   {2, 1, 4, 1, 4, 8},   {1, 1, 4, 1, 4, 4}};
+constexpr Choice large_nchw[] = {{1, 8, 4, 1, 1, 8}, {1, 4, 4, 1, 1, 4}, {2, 4, 4, 2, 1, 4},
+                                 {8, 2, 4, 2, 1, 8}, {4, 1, 4, 1, 1, 4}, {1, 4, 4, 1, 2, 8},
+                                 {2, 1, 4, 1, 4, 8}, {1, 1, 4, 1, 8, 8}, {1, 1, 4, 1, 4, 4}};
+constexpr Choice small_nchw[] = {{2, 8, 4, 2, 1, 8}, {2, 4, 4, 2, 1, 4}, {4, 4, 4, 4, 1, 4},
+                                 {4, 4, 4, 2, 1, 8}, {8, 2, 4, 2, 1, 8}, {4, 1, 4, 1, 1, 4},
+                                 {2, 1, 4, 1, 2, 4}, {2, 1, 4, 1, 4, 8}, {1, 1, 4, 1, 4, 4}};
+constexpr Choice last_resort[] = {{1, 1, 2, 1, 4, 4}, {1, 1, 2, 1, 1, 1}};
+
+std::span<const Choice> choices(const ConvProblem& p) {
+  const bool small = p.p <= 16 && p.q <= 16;
+  if (p.layout == Layout::nhwc) return small ? std::span<const Choice>(small_nhwc) : large_nhwc;
+  return small ? std::span<const Choice>(small_nchw) : large_nchw;
+}
+
+std::optional<Config> config_of(const ConvProblem& p, const DeviceInfo& device, const Choice& c) {
+  if (c.channels > 2 * p.c || (c.pack == 1 && c.images > 1 && c.images > p.n)) return std::nullopt;
+  const int images = std::min(c.images, covering_power(p.n, 64)), pack = std::min(c.pack, images);
+  const int high = p.q > 32 ? std::min(c.high, 2) : c.high;  // sums of long rows leave registers for fewer
+  const std::int64_t rows = pack == 1 ? 16 : 8, groups = std::min(ceil_div(p.p, rows), std::int64_t{8} * high / rows);
+  const int warps = std::max(1, std::min(c.warps / c.split, c.channels * (images / pack))) * c.split;
+  Config config{{{"channels", c.channels},
+                 {"images", images},
+                 {"groups", static_cast<int>(groups)},
+                 {"pack", pack},
+                 {"split", c.split},
+                 {"threads", 32 * warps}}};
+  // 99 KiB is what every device from sm_80 on has.
+  if (fits(p, config) || Shape(p, config).smem > std::max(99 * 1024, device.smem_optin)) return std::nullopt;
+  return config;
+}
+
+std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
+  std::vector<Config> options;
+  const auto add = [&](std::span<const Choice> some) {
+    for (const Choice& choice : some) {
+      const std::optional<Config> config = config_of(p, device, choice);
+      if (config && std::find(options.begin(), options.end(), *config) == options.end()) options.push_back(*config);
+    }
+  };
+  add(choices(p));
+  if (options.empty()) add(last_resort);
+  // Planes that cost little are left to half of the multiprocessors rather than split.
+  const std::int64_t work = p.p * p.q * p.taps(), sms = std::max(1, device.sm_count);
+  const std::int64_t enough = work > 50000 ? sms * 9 / 10 : sms * 9 / 20;
+  std::stable_sort(options.begin(), options.end(), [&](const Config& a, const Config& b) {
+    return std::min(enough, work_of(p, a).blocks()) > std::min(enough, work_of(p, b).blocks());
+  });
+  if (options.size() > 8) options.resize(8);
+  return options;
+}
+
+/// Where schedules that slide down the planes are faster, under up to 81 taps: in NHWC where planes are large (7x7,
+/// f16, 32 images of 96x56x56 on an H200: 20.3 us in dw_band_nhwc, 25.2 here); in NCHW, where dw_band reads every byte
+/// once from shared memory, where there are many (9x9, 32 images of 120x28x28: 7.2 against 8.4 us).
+bool slides_faster(const ConvProblem& p) {
+  if (p.taps() > 81) return false;
+  const std::int64_t side = std::max(p.p, p.q);
+  if (p.layout == Layout::nhwc) return side > 32;
+  return side > 16 && p.n * p.c > 1024 && p.w % 2 == 0 && max_vector(p) >= 2;
+}
+
+Refusal can_run(const ConvProblem& p, const DeviceInfo& device) {
+  if (Refusal refusal = not_depthwise(p)) return refusal;
+  if (p.multiplier() != 1) return refuse("k / groups", p.multiplier(), "this schedule takes 1 only");
+  if (p.dtype == DType::f32) return "dt = f32: the matrix unit takes f16 and bf16";
+  if (Refusal refusal = coordinates_too_large(p)) return refusal;
+  if (Refusal refusal = dilated(p)) return refusal;
+  if (p.stride_h != 1) return refuse("stride_h", p.stride_h, "this schedule takes 1 only");
+  if (p.stride_w != 1) return refuse("stride_w", p.stride_w, "this schedule takes 1 only");
+  if (p.taps() < 49) return refuse("r * s", p.taps(), "below 49 taps others are as fast");
+  if (p.r > 64) return refuse("r", p.r, "at most 64 kernel rows");
+  if (p.s > 64) return refuse("s", p.s, "at most 64 kernel columns");
+  if (p.w > widest) return refuse("w", p.w, "at most 64 columns");
+  if (p.q > widest) return refuse("q", p.q, "at most 64 columns");
+  if (slides_faster(p)) return refuse("n * c * p * q", p.y_elements(), "others, which slide, are faster");
+  if (configs(p, device).empty()) return refuse("r * s", p.taps(), "planes and filters do not fit in shared memory");
+  return std::nullopt;
+}
+
+KernelSpec kernel(const ConvProblem& p, const Config& config) {
+  const Shape s(p, config);
+  Constants constants = common_constants(p);
+  add_dilation(constants, p);
+  add_group(constants, p);
+  const std::pair<const char*, std::int64_t> own[] = {
+      {"H", p.h},
+      {"W", p.w},
+      {"P", p.p},
+      {"Q", p.q},
+      {"TOP", p.pad_top},
+      {"LEFT", p.pad_left},
+      {"GROUPS", s.groups},
+      {"LEAD", s.row.lead},
+      {"CHUNKS", s.row.chunks},
+      {"PITCH", s.row.pitch},
+      {"CHANNELS", s.channels},
+      {"IMAGES", s.images},
+      {"PACK", s.pack},
+      {"SPLIT", s.split},
+      {"LOAD", load_of(p, s)},
+      {"STORE", store_of(p, s)},
+      {"WHOLE", p.c % s.channels == 0 ? 1 : 0},
+      {"KEEP", s.keep ? 1 : 0},
+  };
+  for (const auto& [name, value] : own) constants.emplace_back(name, value);
+  KernelSpec spec = make_spec(dw_band_rows, std::move(constants), static_cast<int>(s.threads));
+  spec.min_blocks = static_cast<int>(s.blocks);
+  return spec;
+}
+
+Geometry geometry(const ConvProblem& p, const Config& config) {
+  const Shape s(p, config);
+  return {.grid = work_of(p, config).blocks(),
+          .block = static_cast<int>(s.threads),
+          .dynamic_smem = static_cast<int>(s.smem)};
+}
+
+void params(const ConvProblem& p, const Config& config, SlParams& out) {
+  const Work work = work_of(p, config);
+  out = common_params(p);
+  out.work = work.blocks() * config.get("threads");
+  out.div[0] = fast_div(work.channel_blocks);
+  out.div[1] = fast_div(std::max<std::int64_t>(1, work.row_tiles));
+}
+
+}  // namespace
+
+constinit const Schedule dw_band_rows{
+    .name = "dw_band_rows",
+    .source = "dw_band_rows.cuh",
+    .min_capability = 80,
+    .size_generic = false,       // the planes' sizes are compiled in
+    .promises_no_spill = false,  // the registers that several blocks leave do not fit every epilogue
+    .arithmetic = Arithmetic::mma,
+    .can_run = can_run,
+    .configs = configs,
+    .fits = fits,
+    .kernel = kernel,
+    .geometry = geometry,
+    .params = params,
+};
+
+}  // namespace sl
