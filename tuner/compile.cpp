@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "core/json_reader.hpp"
+#include "dispatch/shapes.hpp"
 #include "routing/routing.hpp"
 #include "tuner/calls.hpp"
 #include "tuner/commands.hpp"
@@ -30,7 +31,8 @@ std::vector<KernelSpec> specs_of(const std::vector<ConvProblem>& calls, const De
   std::set<std::string> seen;
   for (const ConvProblem& call : calls) {
     const Preflight looked = preflight(call, device, Regular::yes, forced(environment), environment.disabled_schedules);
-    for (const Candidate& candidate : looked.set.candidates) {
+    const CandidateSet set = Shapes::for_every_batch(call, device, looked.set);  // what a first call compiles
+    for (const Candidate& candidate : set.candidates) {
       KernelSpec spec = candidate.schedule->kernel(call, candidate.config);
       if (seen.insert(spec.entry()).second) specs.push_back(std::move(spec));
     }

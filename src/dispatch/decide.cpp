@@ -95,8 +95,16 @@ Winner Decider::untimed(const Triage& triage, const Candidate& candidate, Origin
   return winner;
 }
 
-CandidateSet Decider::compiled(const Triage& triage, Shapes& shapes) {
+std::optional<CandidateSet> Decider::compiled(const Triage& triage, Shapes& shapes) {
   return shapes.compiled(triage.tuned_for, parts_.device.info(), driver_, parts_.store, triage.set);
+}
+
+/// Among what another batch's tuning compiled, if that holds what this batch would choose first: compiling is cheaper
+/// than a kernel made for another size.
+CandidateSet Decider::tunable(const Triage& triage) {
+  std::optional<CandidateSet> known = compiled(triage, tuned_shapes_);
+  if (known && Shapes::has_first_guesses(triage.tuned_for, *known, triage.set)) return *std::move(known);
+  return Shapes::for_every_batch(triage.tuned_for, parts_.device.info(), triage.set);
 }
 
 std::optional<Winner> Decider::guessed(const Triage& triage, const CandidateSet& set,
@@ -117,11 +125,13 @@ std::optional<Winner> Decider::guessed(const Triage& triage, const CandidateSet&
   return winner;
 }
 
-Winner Decider::heuristic(const Triage& triage) { return *guessed(triage, compiled(triage, served_shapes_), {}); }
+Winner Decider::heuristic(const Triage& triage) {
+  return *guessed(triage, compiled(triage, served_shapes_).value_or(triage.set), {});
+}
 
 Winner Decider::base(const Triage& triage) {
   const Schedule* schedule = base_schedule(triage.tuned_for, parts_.device.info());
-  const CandidateSet known = compiled(triage, served_shapes_);
+  const CandidateSet known = compiled(triage, served_shapes_).value_or(triage.set);
   for (const CandidateSet* set : {&known, &triage.set}) {
     for (const Candidate& candidate : set->candidates) {
       if (candidate.schedule == schedule) return untimed(triage, candidate, Origin::base);
@@ -164,7 +174,7 @@ std::optional<Winner> Decider::recall(const Triage& triage) const {
 
 Result<Winner> Decider::tuned(const Triage& triage, bool* found_wrong) {
   parts_.counters.tunings.fetch_add(1, std::memory_order_relaxed);
-  const CandidateSet set = compiled(triage, tuned_shapes_);
+  const CandidateSet set = tunable(triage);
   TuneResult result =
       parts_.options.tuner(parts_.device, parts_.binaries, triage.tuned_for, set, parts_.options.tune, parts_.log);
   add_left_out(triage.set, result.decision.candidates);

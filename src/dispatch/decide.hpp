@@ -50,7 +50,8 @@ class Decider {
   /// The heuristic's best of `set` that no row says is broken; nullopt where all are. Its record has the rows, where
   /// there are any, and what the heuristic predicted of each.
   std::optional<Winner> guessed(const Triage&, const CandidateSet& set, const std::vector<CandidateRecord>& rows) const;
-  CandidateSet compiled(const Triage&, Shapes&);
+  std::optional<CandidateSet> compiled(const Triage&, Shapes&);
+  CandidateSet tunable(const Triage&);
 
   Parts parts_;
   std::string driver_;

@@ -1,6 +1,7 @@
 #include "dispatch/shapes.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace sl {
@@ -16,6 +17,22 @@ ConvProblem with_batch(ConvProblem problem, std::int64_t n) {
 bool has(const CandidateSet& set, const Schedule* schedule) {
   return std::any_of(set.candidates.begin(), set.candidates.end(),
                      [schedule](const Candidate& candidate) { return candidate.schedule == schedule; });
+}
+
+/// Of each schedule what stands first.
+std::vector<Candidate> first_guesses(const CandidateSet& set) {
+  std::vector<Candidate> firsts;
+  for (const Candidate& candidate : set.candidates) {
+    if (std::none_of(firsts.begin(), firsts.end(),
+                     [&candidate](const Candidate& first) { return first.schedule == candidate.schedule; })) {
+      firsts.push_back(candidate);
+    }
+  }
+  return firsts;
+}
+
+std::string entry_of(const ConvProblem& problem, const Candidate& candidate) {
+  return candidate.schedule->kernel(problem, candidate.config).entry();
 }
 
 }  // namespace
@@ -53,8 +70,35 @@ void Shapes::remember(const ConvProblem& problem, const Decision& decision) {
   }
 }
 
-CandidateSet Shapes::compiled(const ConvProblem& problem, const DeviceInfo& device, const std::string& driver,
-                              const DecisionStore* store, const CandidateSet& set) {
+CandidateSet Shapes::for_every_batch(const ConvProblem& problem, const DeviceInfo& device, const CandidateSet& set) {
+  CandidateSet result = set;
+  std::set<std::string> kernels;
+  for (const Candidate& candidate : set.candidates) kernels.insert(entry_of(problem, candidate));
+  for (std::int64_t n = 1; n <= largest_bucket; n *= 2) {
+    const ConvProblem other = with_batch(problem, n);
+    for (const Candidate& first : first_guesses(set)) {
+      if (first.schedule->can_run(other, device)) continue;
+      const std::vector<Config> configs = first.schedule->configs(other, device);
+      if (configs.empty() || first.schedule->fits(problem, configs.front())) continue;
+      const Candidate candidate{first.schedule, configs.front()};
+      if (kernels.insert(entry_of(problem, candidate)).second) result.candidates.push_back(candidate);
+    }
+  }
+  return result;
+}
+
+bool Shapes::has_first_guesses(const ConvProblem& problem, const CandidateSet& some, const CandidateSet& set) {
+  std::set<std::string> kernels;
+  for (const Candidate& candidate : some.candidates) kernels.insert(entry_of(problem, candidate));
+  const std::vector<Candidate> firsts = first_guesses(set);
+  return std::all_of(firsts.begin(), firsts.end(), [&](const Candidate& first) {
+    return !has(some, first.schedule) || kernels.contains(entry_of(problem, first));
+  });
+}
+
+std::optional<CandidateSet> Shapes::compiled(const ConvProblem& problem, const DeviceInfo& device,
+                                             const std::string& driver, const DecisionStore* store,
+                                             const CandidateSet& set) {
   Kernels known;
   {
     const std::lock_guard lock(mutex_);
@@ -71,9 +115,7 @@ CandidateSet Shapes::compiled(const ConvProblem& problem, const DeviceInfo& devi
   }
   CandidateSet result;
   for (const Candidate& candidate : set.candidates) {
-    if (known.contains(candidate.schedule->kernel(problem, candidate.config).entry())) {
-      result.candidates.push_back(candidate);
-    }
+    if (known.contains(entry_of(problem, candidate))) result.candidates.push_back(candidate);
   }
   const CandidateSet own = result;
   for (const auto& [entry, candidate] : known) {
@@ -81,7 +123,7 @@ CandidateSet Shapes::compiled(const ConvProblem& problem, const DeviceInfo& devi
     if (has(own, &schedule) || !has(set, &schedule) || schedule.fits(problem, candidate.config)) continue;
     result.candidates.push_back(candidate);
   }
-  if (result.candidates.empty()) return set;
+  if (result.candidates.empty()) return std::nullopt;
   result.refusals = set.refusals;
   return result;
 }

@@ -265,7 +265,9 @@ TEST(Background, ManyThreadsAndShapesEndOnWinners) {
     ConvProblem problem = depthwise(n);
     problem.c = problem.k = problem.groups = 16;
     const auto set = candidates(problem.batch_bucket(), rig.device->info(), {}, {});
-    const std::string entry = set.candidates.back().schedule->kernel(problem, set.candidates.back().config).entry();
+    const std::string entry = set.candidates.at(ScriptedTuner::usual(set))
+                                  .schedule->kernel(problem, set.candidates.at(ScriptedTuner::usual(set)).config)
+                                  .entry();
     ASSERT_EQ(rig->conv2d(problem, any_tensors(), nullptr, Regular::yes, error), Code::ok);
     const Kernel* kernel = rig.device->last_kernel;
     EXPECT_EQ(dynamic_cast<const FakeKernel&>(*kernel).entry, entry) << n;

@@ -91,6 +91,10 @@ TuneResult ScriptedTuner::fail(const CandidateSet& set, const std::string& outco
   return result;
 }
 
+std::size_t ScriptedTuner::usual(const CandidateSet& set) {
+  return std::min<std::size_t>(1, set.candidates.size() - 1);
+}
+
 TuneFunction ScriptedTuner::function() {
   return [this](Device& device, BinaryCache& binaries, const ConvProblem& problem, const CandidateSet& set,
                 const TuneOptions&, const Log&) {
@@ -101,7 +105,7 @@ TuneFunction ScriptedTuner::function() {
       for (const Candidate& one : set.candidates) specs.push_back(one.schedule->kernel(problem, one.config));
       binaries.get(specs, device.info(), 1);
     }
-    return answer ? answer(set) : take(set, set.candidates.size() - 1);
+    return answer ? answer(set) : take(set, usual(set));
   };
 }
 

@@ -77,6 +77,8 @@ struct ScriptedTuner {
   bool compiles = false;         ///< all it is given, as the real one does
   std::function<TuneResult(const CandidateSet&)> answer;
   TuneFunction function();
+  /// What wins where `answer` is not set: a candidate that neither a heuristic nor the base is, of any batch.
+  static std::size_t usual(const CandidateSet&);
   static TuneResult take(const CandidateSet&, std::size_t index);
   static TuneResult fail(const CandidateSet&, const std::string& outcome);
 };
