@@ -91,7 +91,8 @@ class Shipped(Report):
         folder = self.folder / "report"
         numbers = self.report(*sorted(SHIPPED.glob("*.json*")), out=folder)
         lines = [json.loads(line) for path in sorted(SHIPPED.glob("compare*.jsonl")) for line in path.read_text().splitlines()]
-        rows = {one["signature"]: min(one["rivals"].values()) / one["time_us"] for one in lines if "gpu" not in one}
+        lines += json.loads((SHIPPED / "networks.json").read_text())["rows"]
+        rows = {one["signature"]: min(one["rivals"].values()) / one["time_us"] for one in lines if "gpu" not in one}  # the last file's, of one call in several
         rivals = numbers["rivals"]
         self.assertEqual((rivals["rows"], rivals["calls"], rivals["failed"]), (len(rows), len(rows), 0))
         self.assertAlmostEqual(rivals["geomean_speedup"], geomean(rows.values()), delta=1e-3)
@@ -101,7 +102,7 @@ class Shipped(Report):
         self.assertEqual(sum(one["calls"] for one in rivals["by_commit"].values()), len(rows))
         self.assertEqual(self.chart(numbers, "speedup"), {"name": "speedup", "marks": len(rows), "failures": 0})
 
-        bench = json.loads((SHIPPED / "kernels.json").read_text())["rows"]
+        bench = {one["signature"]: one for name in ("kernels.json", "networks.json") for one in json.loads((SHIPPED / name).read_text())["rows"]}.values()
         self.assertEqual(self.chart(numbers, "copy"), {"name": "copy", "marks": len(bench), "failures": 0})
         self.assertAlmostEqual(numbers["copy"]["bench"]["percent_of_copy"], 100 * geomean([one["copy_us"] / one["time_us"] for one in bench]), delta=0.05)
         self.assertEqual(self.chart(numbers, "cold-start")["marks"], 2)
@@ -110,7 +111,8 @@ class Shipped(Report):
         for signature in slower:
             self.assertIn(signature, page.text)
         self.assertIn(f"{len(rows)} calls: {geomean(rows.values()):.2f} times as fast", page.text)
-        self.assertIn("decision tables of sluice tune", page.text)
+        tuned = json.loads((SHIPPED / "decisions.json").read_text())["decisions"]
+        self.assertEqual(self.chart(numbers, "untuned"), {"name": "untuned", "marks": len(tuned), "failures": 0})
         self.assertEqual({path.name for path in folder.iterdir()},
                          {"report.html"} | {one["name"] + end for one in numbers["charts"] for end in (".png", "-dark.png")})
         for path in folder.glob("*.png"):
@@ -273,7 +275,7 @@ class Modules(ProgramTest):
         routing.apply(self.table, self.data)
 
     def test_calls_are_routed_as_the_library_routes_them(self):
-        asked = self.data.comparisons[::75]
+        asked = self.data.comparisons[::75] + [one for one in self.data.comparisons if not one.taken][::20]
         self.assertEqual({one.taken for one in asked}, {True, False})
         for one in asked:
             record = self.sluice("explain", *one.signature.split(), "--device", "h200", "--json").record
