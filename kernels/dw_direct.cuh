@@ -112,7 +112,7 @@ struct DirectWeights {
   static constexpr int ROOM = At::NHWC
                                   ? COUNT + (At::TALL * Cfg::SPLIT - Cfg::R) * Cfg::S + 3
                                   : Cfg::LINES * Cfg::SPLIT * PITCH;  ///< floats; a part may read beyond the last row
-  static constexpr int READS = ((At::NHWC ? Cfg::VEC * TAPS : PART) + READ - 1) / READ;
+  static constexpr int READS = ((At::NHWC ? (Cfg::VEC - 1) * TAPS : 0) + PART + READ - 1) / READ;
   Raw<BYTES> held[TURNS];
 
   SL_DEVICE static bool present(int at, int first) { return at < COUNT && first * TAPS + at < Cfg::C * TAPS; }
