@@ -241,11 +241,13 @@ TEST(FindHeuristic, UserFileThenLibraryThenNone) {
   EXPECT_EQ(none->searched.back(), "none: the schedules' own order decides");
 }
 
-TEST(FindHeuristic, WhatIsShippedIsReadAndOfThisBuild) {
+// A schedule that has changed since is worth a look, and measuring again; a model only orders, so it is no error.
+TEST(FindHeuristic, WhatIsShippedIsReadAndHoldsNoError) {
+  ASSERT_FALSE(embedded_heuristic_json().empty());
   for (const EmbeddedFile& file : embedded_heuristic_json()) {
     const auto model = Heuristic::from_json(file.content, std::string(file.path));
     ASSERT_TRUE(model.ok()) << model.error().message;
-    for (const Finding& finding : lint(*model)) ADD_FAILURE() << file.path << ": " << finding.what;
+    for (const Finding& finding : lint(*model)) EXPECT_FALSE(finding.error) << file.path << ": " << finding.what;
   }
 }
 
