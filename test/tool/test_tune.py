@@ -102,7 +102,7 @@ class Tune(Tables):
         children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
         parts = [self.folder / f"table.json.job{job}.part" for job in (0, 1)]
         deadline = time.time() + 60
-        while time.time() < deadline and process.poll() is None and not any(part.exists() for part in parts):
+        while time.time() < deadline and process.poll() is None and not all(part.exists() for part in parts):
             time.sleep(0.01)
         jobs = [int(pid) for pid in children.read_text().split()]
         self.assertEqual(len(jobs), 2)
