@@ -35,6 +35,12 @@ std::string entry_of(const ConvProblem& problem, const Candidate& candidate) {
   return candidate.schedule->kernel(problem, candidate.config).entry();
 }
 
+std::set<std::string> entries_of(const ConvProblem& problem, const CandidateSet& set) {
+  std::set<std::string> entries;
+  for (const Candidate& candidate : set.candidates) entries.insert(entry_of(problem, candidate));
+  return entries;
+}
+
 }  // namespace
 
 /// The kernels that a decision says were compiled: its winner's and whatever tuning got past the compiler.
@@ -72,11 +78,11 @@ void Shapes::remember(const ConvProblem& problem, const Decision& decision) {
 
 CandidateSet Shapes::for_every_batch(const ConvProblem& problem, const DeviceInfo& device, const CandidateSet& set) {
   CandidateSet result = set;
-  std::set<std::string> kernels;
-  for (const Candidate& candidate : set.candidates) kernels.insert(entry_of(problem, candidate));
+  std::set<std::string> kernels = entries_of(problem, set);
+  const std::vector<Candidate> firsts = first_guesses(set);
   for (std::int64_t n = 1; n <= largest_bucket; n *= 2) {
     const ConvProblem other = with_batch(problem, n);
-    for (const Candidate& first : first_guesses(set)) {
+    for (const Candidate& first : firsts) {
       if (first.schedule->can_run(other, device)) continue;
       const std::vector<Config> configs = first.schedule->configs(other, device);
       if (configs.empty() || first.schedule->fits(problem, configs.front())) continue;
@@ -88,8 +94,7 @@ CandidateSet Shapes::for_every_batch(const ConvProblem& problem, const DeviceInf
 }
 
 bool Shapes::has_first_guesses(const ConvProblem& problem, const CandidateSet& some, const CandidateSet& set) {
-  std::set<std::string> kernels;
-  for (const Candidate& candidate : some.candidates) kernels.insert(entry_of(problem, candidate));
+  const std::set<std::string> kernels = entries_of(problem, some);
   const std::vector<Candidate> firsts = first_guesses(set);
   return std::all_of(firsts.begin(), firsts.end(), [&](const Candidate& first) {
     return !has(some, first.schedule) || kernels.contains(entry_of(problem, first));
