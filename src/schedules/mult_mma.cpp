@@ -3,6 +3,7 @@
 // places side by side, rows pairs of rows of a parity, stages of buffering (2: the next tile is read early), blocks of
 // a chunk of outputs (a run-time number: it costs no compilation).
 #include <algorithm>
+#include <utility>
 
 #include "schedules/common.hpp"
 #include "schedules/list.hpp"
@@ -226,11 +227,7 @@ std::vector<Shape> ranked_shapes(const ConvProblem& p, const DeviceInfo& device)
       }
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<Shape> shapes;
-  shapes.reserve(found.size());
-  for (const auto& [estimate, shape] : found) shapes.push_back(shape);
-  return shapes;
+  return fastest_first(std::move(found));
 }
 
 std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {

@@ -3,9 +3,12 @@
 // H200; only comparisons matter.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "schedules/schedule.hpp"
 
@@ -30,6 +33,15 @@ struct TileModel {
 /// Blocks that a multiprocessor holds at once, at least 1.
 std::int64_t resident_blocks(const TileModel&, const DeviceInfo&);
 double cycles(const TileModel&, const DeviceInfo&);
+/// Shapes by their estimated cycles; equal ones stay in order.
+template <class Shape>
+std::vector<Shape> fastest_first(std::vector<std::pair<double, Shape>> estimated) {
+  std::stable_sort(estimated.begin(), estimated.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Shape> shapes;
+  shapes.reserve(estimated.size());
+  for (const auto& [estimate, shape] : estimated) shapes.push_back(shape);
+  return shapes;
+}
 
 /// Wavefronts of shared memory in which a warp's lanes read `bytes` (2, 4, 8 or 16) each at `at`: words of one bank
 /// follow one another; 8-byte reads go by halves of the warp, 16-byte reads by quarters.
