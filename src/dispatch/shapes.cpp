@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "tuning/timing.hpp"
+
 namespace sl {
 namespace {
 
@@ -55,7 +57,8 @@ Shapes::Kernels Shapes::kernels_of(const ConvProblem& problem, const Decision& d
   if (!decision.schedule.empty()) add(decision.schedule, decision.config);
   for (const CandidateRecord& row : decision.candidates) {
     const std::string& outcome = row.outcome;
-    if (outcome == "untimed" || outcome.starts_with("skipped") || outcome.starts_with("compile")) continue;
+    const bool skipped = outcome.starts_with("skipped") && outcome != skipped_compiled;
+    if (skipped || outcome == "untimed" || outcome.starts_with("compile")) continue;
     add(row.schedule, row.config);
   }
   return kernels;
@@ -87,7 +90,9 @@ CandidateSet Shapes::for_every_batch(const ConvProblem& problem, const DeviceInf
       const std::vector<Config> configs = first.schedule->configs(other, device);
       if (configs.empty() || first.schedule->fits(problem, configs.front())) continue;
       const Candidate candidate{first.schedule, configs.front()};
-      if (kernels.insert(entry_of(problem, candidate)).second) result.candidates.push_back(candidate);
+      if (!kernels.insert(entry_of(problem, candidate)).second) continue;
+      result.candidates.push_back(candidate);
+      ++result.for_other_batches;
     }
   }
   return result;

@@ -17,8 +17,7 @@ namespace sl {
 
 struct CandidateRecord {
   std::string schedule, config;
-  std::string
-      outcome;  ///< "timed", "slow" (abandoned early), "wrong: ...", "compile: ...", "skipped: budget", "untimed"
+  std::string outcome;  ///< "timed", "slow" (abandoned early), "wrong: ...", "compile: ...", "skipped: ...", "untimed"
   double median_us = 0, low_us = 0, high_us = 0;  ///< spread: 10th and 90th percentile of replays
   int registers = 0, spill_bytes = 0, smem = 0;
   double error_over_bound = 0;

@@ -68,7 +68,8 @@ struct ScheduleRefusal {
 struct CandidateSet {
   std::vector<Candidate> candidates;
   std::vector<ScheduleRefusal> refusals;
-  Digest digest() const;  ///< provenance of a decision: which candidates were there
+  std::size_t for_other_batches = 0;  ///< so many of the last are other batches' first choices: compiled with the first
+  Digest digest() const;              ///< provenance of a decision: which candidates were there
 };
 /// `only` empty = every schedule; else these names. Includes the capability check.
 CandidateSet candidates(const ConvProblem&, const DeviceInfo&, std::span<const std::string> only,

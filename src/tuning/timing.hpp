@@ -21,6 +21,8 @@ namespace sl {
 
 /// Samples::error (and a candidate's outcome) of what the deadline left no time for.
 inline constexpr std::string_view skipped_budget = "skipped: budget";
+/// A candidate's outcome where there was time to compile it, and none for more: what another batch may use.
+inline constexpr std::string_view skipped_compiled = "skipped: budget, compiled";
 
 struct TimingOptions {
   int rounds = 9;           ///< replays a candidate

@@ -28,6 +28,7 @@ struct Entry {
   std::shared_ptr<const Binary> binary;
   Launchable launchable;
   bool first = false;     // of its schedule
+  bool compiled = false;  // or tried to
   bool alive = false;     // loaded, and neither dropped nor skipped since
   bool verified = false;  // its output was right
 
@@ -83,6 +84,13 @@ class Tuning {
       entries_[i].first = std::none_of(
           entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
           [&set, i](const Entry& other) { return other.candidate->schedule == set.candidates[i].schedule; });
+    }
+    const std::size_t own = entries_.size() - std::min(set.for_other_batches, entries_.size());
+    for (const bool early : {true, false}) {
+      for (std::size_t i = 0; i < entries_.size(); ++i) {
+        if ((entries_[i].first || i >= own) == early) to_compile_.push_back(&entries_[i]);
+      }
+      if (early) early_ = to_compile_.size();
     }
   }
 
@@ -144,8 +152,8 @@ class Tuning {
   }
 
   /// In chunks, as one batch cannot be stopped: the first always, another where it will end in time if it takes as long
-  /// as the one before; goes on while nothing has loaded yet. The first holds the first guess of every schedule that
-  /// leads the list.
+  /// as the one before; goes on while nothing has loaded yet. The first holds the first guess of every schedule, and
+  /// what other batches of this shape would choose first: they are not to compile anything.
   void compile() {
     double chunk_ms = 0;
     while (compiled_ < entries_.size() && (!any_alive() || left_ms(compile_share) > chunk_ms)) {
@@ -156,20 +164,19 @@ class Tuning {
   }
 
   void compile_chunk() {
-    const auto second = std::find_if(entries_.begin(), entries_.end(), [](const Entry& entry) { return !entry.first; });
-    const auto firsts = compiled_ == 0 ? static_cast<std::size_t>(second - entries_.begin()) : 0;
-    const std::size_t chunk = std::max(firsts, static_cast<std::size_t>(threads()));
-    const std::span<Entry> some = std::span(entries_).subspan(compiled_, std::min(chunk, entries_.size() - compiled_));
+    const std::size_t chunk = std::max(compiled_ == 0 ? early_ : 0, static_cast<std::size_t>(threads()));
+    const auto some = std::span(to_compile_).subspan(compiled_, std::min(chunk, entries_.size() - compiled_));
     compiled_ += some.size();
     std::vector<KernelSpec> specs;
-    for (const Entry& entry : some) {
-      specs.push_back(entry.candidate->schedule->kernel(problem_, entry.candidate->config));
+    for (const Entry* entry : some) {
+      specs.push_back(entry->candidate->schedule->kernel(problem_, entry->candidate->config));
     }
     auto binaries = cache_.get(specs, device_.info(), threads());
-    for (std::size_t i = 0; i < some.size(); ++i) load(some[i], std::move(binaries[i]));
+    for (std::size_t i = 0; i < some.size(); ++i) load(*some[i], std::move(binaries[i]));
   }
 
   void load(Entry& entry, Result<std::shared_ptr<const Binary>> binary) {
+    entry.compiled = true;
     if (!binary.ok()) {
       const std::string& why = binary.error().message;
       log_.warn_once("compile " + entry.record->schedule + entry.record->config,
@@ -250,15 +257,11 @@ class Tuning {
   /// served in place of what was found wrong.
   void verify(Verifier& verifier, const ConvProblem& problem) {
     bool any = false;
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (i == compiled_) {
-        if (any) break;
-        compile_chunk();
-      }
-      Entry& entry = entries_[i];
+    for (Entry& entry : entries_) {
+      while (!entry.compiled && !any) compile_chunk();
       if (!entry.alive) continue;
       if (any && !entry.first && left_ms(verify_share) <= longest_check_ms_) {
-        entry.drop(std::string(skipped_budget), Code::ok);
+        entry.drop(std::string(skipped_compiled), Code::ok);
         continue;
       }
       prepare(entry, problem);
@@ -306,7 +309,7 @@ class Tuning {
     entry.record->low_us = samples.percentile(0.1);
     entry.record->high_us = samples.percentile(0.9);
     if (samples.error == skipped_budget) {
-      entry.drop(samples.error, Code::ok);
+      entry.drop(std::string(skipped_compiled), Code::ok);
     } else if (!samples.error.empty()) {
       entry.drop("launch: " + samples.error, Code::device);
     } else {
@@ -370,7 +373,7 @@ class Tuning {
   void fail_all(const std::string& reason) {
     std::string all;
     for (const CandidateRecord& record : decision_.candidates) {
-      if (record.outcome == skipped_budget) continue;
+      if (record.outcome == skipped_budget || record.outcome == skipped_compiled) continue;
       all += "; " + record.schedule + " " + record.config + ": " + record.outcome;
       if (all.size() > 2 * outcome_length) break;
     }
@@ -399,8 +402,10 @@ class Tuning {
   std::chrono::steady_clock::time_point start_ = options_.timing.now();
   double making_few_ms_ = 0, longest_check_ms_ = 0;  // what those steps took
   std::vector<Entry> entries_;
-  std::size_t compiled_ = 0;      // the first so many entries
-  std::vector<Samples> samples_;  // one an entry
+  std::vector<Entry*> to_compile_;  // in this order
+  std::size_t early_ = 0;           // the first so many of them are compiled whatever the budget
+  std::size_t compiled_ = 0;        // the first so many of them have been
+  std::vector<Samples> samples_;    // one an entry
 };
 
 }  // namespace

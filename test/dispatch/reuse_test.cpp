@@ -5,6 +5,7 @@
 #include "dispatch/fakes.hpp"
 #include "dispatch/shapes.hpp"
 #include "support/temp_dir.hpp"
+#include "tuning/timing.hpp"
 
 namespace sl::test {
 namespace {
@@ -195,6 +196,28 @@ TEST(Reuse, WhatTheBudgetLeftOutIsCompiledForTheBatchThatWantsIt) {
   ASSERT_EQ(given.size(), 2u);
   EXPECT_GE(given[1], candidates(grouped(64), rig.device->info(), {}, {}).candidates.size())
       << "one image's kernels are no choice for 64";
+}
+
+TEST(Reuse, WhatThereWasOnlyTimeToCompileIsThereForAnotherBatch) {
+  const TempDir stores;
+  for (const bool same_process : {true, false}) {
+    Rig rig(stores.path() / (same_process ? "a" : "b"));
+    rig.tuner.compiles = true;
+    rig.tuner.answer = [](const CandidateSet& set) {
+      TuneResult result = ScriptedTuner::take(set, 0);
+      for (std::size_t i = 5; i < set.candidates.size(); ++i) {
+        result.decision.candidates[i].outcome = std::string(skipped_compiled);
+      }
+      return result;
+    };
+    rig.make();
+    ASSERT_EQ(call(rig, grouped(1)), Code::ok);
+    if (!same_process) rig.make();
+    const int compiled = rig.compiler->compiled;
+    ASSERT_EQ(call(rig, grouped(64)), Code::ok);
+    EXPECT_EQ(rig.compiler->compiled, compiled);
+    EXPECT_EQ(rig.tuner.calls, 2);
+  }
 }
 
 TEST(Reuse, EndlessBatchesGrowNothing) {

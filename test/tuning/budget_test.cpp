@@ -37,7 +37,9 @@ TEST(TimeBudget, SpentBeforeItBeganStillTriesTheFirst) {
   EXPECT_EQ(result.winner, 0) << result.decision.reason;
   EXPECT_EQ(result.decision.origin, Origin::tuned);
   EXPECT_EQ(result.decision.candidates[0].outcome, "timed");
-  for (std::size_t i = 1; i < 12; ++i) EXPECT_EQ(result.decision.candidates[i].outcome, skipped_budget) << i;
+  for (std::size_t i = 1; i < 12; ++i) {
+    EXPECT_EQ(result.decision.candidates[i].outcome, i < 8 ? skipped_compiled : skipped_budget) << i;
+  }
   EXPECT_EQ(rig.compiler->batches, std::vector<std::size_t>{8}) << "the second chunk was never compiled";
   EXPECT_EQ(result.decision.baseline_us, 0) << "no time for the copy";
 }
@@ -142,7 +144,7 @@ TEST(TimeBudget, AFirstChunkBeyondItIsFollowedByTheLeastThatGivesAWinner) {
   const TuneResult result = run_on(rig, {"", 1600, 2, 1, 10, 2, 1});
   EXPECT_EQ(result.winner, 0) << result.decision.reason;
   EXPECT_EQ(result.decision.candidates[0].outcome, "timed");
-  EXPECT_EQ(result.decision.candidates[1].outcome, skipped_budget);
+  EXPECT_EQ(result.decision.candidates[1].outcome, skipped_compiled);
   EXPECT_LE(rig.device.clock_ms, 1600 + 20);
 }
 
@@ -168,8 +170,27 @@ TEST(TimeBudget, TheFirstOfEveryScheduleIsTimedHoweverLate) {
   EXPECT_EQ(result.winner, 1) << result.decision.reason;
   EXPECT_EQ(result.decision.candidates[0].outcome, "timed");
   EXPECT_EQ(result.decision.candidates[1].outcome, "timed");
-  for (std::size_t i = 2; i < 6; ++i) EXPECT_EQ(result.decision.candidates[i].outcome, skipped_budget) << i;
+  for (std::size_t i = 2; i < 6; ++i) EXPECT_EQ(result.decision.candidates[i].outcome, skipped_compiled) << i;
   EXPECT_LE(rig.device.clock_ms, 1600 + 40);
+}
+
+// A batch that comes later must find its first choice compiled, however little time the first tuning had.
+TEST(TimeBudget, OtherBatchesFirstChoicesAreCompiledWithTheFirstChunk) {
+  for (const int threads : {2, 8}) {
+    FakeRig rig;
+    CandidateSet set = fake_candidates(24);
+    set.for_other_batches = 3;
+    TuneOptions options = quick();
+    options.budget.time_ms = 1e-3;
+    options.budget.threads = threads;
+    const TuneResult result = tune(rig.device, *rig.cache, rig.problem, set, options, rig.log);
+    EXPECT_EQ(result.winner, 0) << result.decision.reason;
+    EXPECT_EQ(rig.compiler->batches, std::vector<std::size_t>{threads == 2 ? 4U : 8U});
+    for (std::size_t i = 1; i < 24; ++i) {
+      const bool compiled = i >= 21 || (threads == 8 && i < 5);
+      EXPECT_EQ(result.decision.candidates[i].outcome, compiled ? skipped_compiled : skipped_budget) << i;
+    }
+  }
 }
 
 TEST(Memory, ScratchStaysWithinItsBudget) {
