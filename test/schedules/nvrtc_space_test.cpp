@@ -86,6 +86,7 @@ std::int64_t value_class(const std::string& name, std::int64_t value) {
       {"XC", {}},
       {"QC", {}},
       {"C", {}},
+      {"K", {}},
       {"SPLIT", {1}},
       {"ALONG", {}},
       {"LINES", {1}},
