@@ -7,7 +7,7 @@ namespace {
 constexpr const Schedule* schedules[] = {&grp_mma_nhwc, &grp_mma_nchw, &mult_mma,   &dw_direct,     &dw_band_rows,
                                          &dw_band,      &dw_band_nhwc, &dw_plane,   &dw_band_plane, &dw_large,
                                          &dw_stage,     &grp_fma,      &grp_direct, &dw_row8,       &dw_mult,
-                                         &dw_flat,      &grp_plane,    &grp_reduce};
+                                         &dw_flat,      &grp_plane,    &grp_reduce, &grp_mma_direct};
 
 }  // namespace
 

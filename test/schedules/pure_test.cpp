@@ -117,6 +117,15 @@ TEST(Refusals, NameTheFieldAndItsValue) {
       {&grp_direct, "g4ic8ih20oc8oh20kh11ph5", "r * s = 121"},
       {&grp_direct, "g4ic8ih8200oc8oh8200kh3ph1", "elements of an image = 537920000"},
       {&grp_direct, "g4ic8ih99oc8oh3kh3ph0dh47 tag=nhwc", "(r - 1) * dil_h = 96"},
+      {&grp_mma_direct, "g2ic16ih12oc16oh12kh5ph2 dt=bf16 tag=nhwc align=4", nullptr},
+      {&grp_mma_direct, "g2ic16ih9oc16oh9kh3ph1 tag=nhwc", "dt = f32"},
+      {&grp_mma_direct, "g2ic16ih9oc16oh9kh3ph1 dt=f16", nullptr},
+      {&grp_mma_direct, "g4ic16ih9oc32oh9kh3ph1 dt=f16 tag=nhwc", nullptr},
+      {&grp_mma_direct, "g8ic24ih9oc24oh9kh3ph1 dt=f16 tag=nhwc", "c / groups = 3"},
+      {&grp_mma_direct, "g3ic12ih9oc12oh9kh3ph1 dt=f16 tag=nhwc", "c = 12"},
+      {&grp_mma_direct, "g2ic16ih9oc24oh9kh3ph1 dt=f16 tag=nhwc", "k / groups = 12"},
+      {&grp_mma_direct, "g2ic16ih9oc16oh9kh3ph1 dt=f16 tag=nhwc align=2", "align = 2"},
+      {&grp_mma_direct, "g2ic16ih20oc16oh20kh15ph7 dt=f16 tag=nhwc", "r * s = 225"},
       {&dw_stage, "g8ic8ih12oc8oh12kh7ph3", nullptr},
       {&dw_stage, "g8ic8ih12oc8oh12kh3ph2dh1", nullptr},
       {&dw_stage, "g8ic8ih12oc16oh12kh3ph1", "k / groups = 2"},
@@ -244,6 +253,7 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
   const ConvProblem stem = parsed("g1ic3ih30oc64oh15kh7sh2ph3 dt=f16 tag=nchw");
   const ConvProblem planes = parsed("g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nchw");
   const ConvProblem large = parsed("g8ic8ih14oc8oh14kh13ph6");
+  const ConvProblem octets = parsed("g4ic32ih9oc32oh9kh3ph1 dt=f16 tag=nhwc");
   struct {
     const Schedule* schedule;
     const ConvProblem* problem;
@@ -283,6 +293,12 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
       {&grp_direct, &grouped, "outs=2,cols=3,rows=2,split=1,vec=1,lanes=1,threads=32", nullptr},
       {&grp_direct, &grouped, "outs=2,cols=2,rows=2,split=1,vec=2,lanes=1,threads=32", "w = 9"},
       {&grp_direct, &grouped, "outs=2,cols=1,rows=1,split=1,vec=1,lanes=2,threads=32", "lanes = 2"},
+      {&grp_mma_direct, &octets, "units=2,rows=2,part=1,beside=2,threads=64", nullptr},
+      {&grp_mma_direct, &octets, "units=3,rows=2,part=1,beside=2,threads=64", "units = 3"},
+      {&grp_mma_direct, &octets, "units=2,rows=9,part=1,beside=2,threads=64", "rows = 9"},
+      {&grp_mma_direct, &octets, "units=2,rows=2,part=2,beside=2,threads=64", "part = 2"},
+      {&grp_mma_direct, &octets, "units=2,rows=2,part=1,beside=3,threads=64", "beside = 3"},
+      {&grp_mma_direct, &octets, "units=4,rows=4,part=1,beside=1,threads=1024", "units = 4"},
       {&dw_stage, &nhwc, "vec=2,cols=4,lanes=6,tiles=3,stages=4,rows=3,threads=32", nullptr},
       {&dw_stage, &nhwc, "vec=2,cols=4,lanes=6,tiles=6,stages=4,rows=3,threads=32", "tiles = 6"},
       {&dw_stage, &nhwc, "vec=2,cols=4,lanes=6,tiles=3,stages=1,rows=3,threads=32", "stages = 1"},

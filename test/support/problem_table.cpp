@@ -116,6 +116,7 @@ constexpr Row rows[] = {
     {"mult3_pad_beyond", "", 1, 6, 1, 3, {4, 6}, {3, 3}, one, one, {4, 3, 3, 6}},
     {"mult8_pad_beyond", "", 1, 3, 1, 8, {4, 6}, {3, 3}, one, one, {4, 3, 3, 6}},
     {"grp4_pad_beyond", "", 1, 3, 4, 4, {3, 5}, {3, 3}, one, one, {4, 5, 3, 4}},
+    {"grp8_pad_beyond", "", 1, 3, 8, 8, {3, 5}, {3, 3}, one, one, {4, 5, 3, 4}},
     {"grp2_k1_pad2", "pointwise", 2, 4, 2, 3, {3, 4}, {1, 1}, one, one, {2, 1, 1, 2}},
     {"dw_pad_negative", "tensorflow#14601: H3 W1 k1 s(3,1)", 1, 5, 1, 1, {3, 1}, {1, 1}, {3, 1}, one, {0, 0, 0, 0}},
     {"dw_pad_slack", "rows and columns that no window reads", 2, 5, 1, 1, {12, 15}, {2, 3}, {5, 4}, one, {0, 1, 0, 0}},
