@@ -15,7 +15,6 @@ constexpr std::int64_t most_elements = std::int64_t{1} << 29;
 constexpr std::int64_t most_channels = 8, most_taps = 81;
 constexpr std::int64_t most_reach = 64;       ///< rows or columns of a window, those between holes counted
 constexpr std::int64_t most_products = 2400;  ///< of a thread, all of them unrolled
-constexpr std::size_t most_configs = 6;
 
 bool nhwc(const ConvProblem& p) { return p.layout == Layout::nhwc; }
 std::int64_t size(const ConvProblem& p) { return static_cast<std::int64_t>(size_of(p.dtype)); }
@@ -249,9 +248,11 @@ std::vector<Priced> every_config(const ConvProblem& p, const DeviceInfo& device)
 }
 
 std::vector<Config> configs_of(const ConvProblem& p, const DeviceInfo& device) {
+  // 8 channels a group in 16 bits are the matrix unit's.
+  const std::size_t most = size(p) == 2 && p.channels_per_group() == 8 ? 3 : 6;
   std::vector<Knobs> chosen;
   for (const Priced& next : every_config(p, device)) {
-    if (chosen.size() == most_configs) break;
+    if (chosen.size() == most) break;
     const auto same = std::count_if(chosen.begin(), chosen.end(), [&k = next.knobs](const Knobs& other) {
       return std::tie(k.outs, k.cols, k.rows, k.split, k.vec) ==
              std::tie(other.outs, other.cols, other.rows, other.split, other.vec);
