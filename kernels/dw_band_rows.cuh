@@ -6,6 +6,7 @@
 // group i + 1 read under row r - 1: every input row is loaded by ldmatrix GROUPS times less often.
 #pragma once
 
+#include "common/band_stream.cuh"
 #include "common/exact.cuh"
 #include "common/plane_sweep.cuh"
 
@@ -15,8 +16,10 @@ namespace sl {
 /// LEFT: the planes and their padding; GROUPS of 8 output rows of a tile; LEAD = column of the tile in shared memory
 /// that input column 0 goes to; CHUNKS of 8 columns that hold the row; PITCH = chunks from row to row; CHANNELS, IMAGES
 /// of a block; PACK images whose rows are multiplied at once; SPLIT warps share the filter rows of a plane; LOAD, STORE
-/// = elements of a copy along the row (NCHW) or channels (NHWC); WHOLE: CHANNELS divides the channels; KEEP: a warp's
-/// band matrices stay in registers. div[0] = channel blocks, div[1] = row tiles.
+/// = elements of a copy along the row (NCHW) or channels (NHWC); WHOLE: CHANNELS divides the channels; SKEW, PART_PAD,
+/// PLANE_PAD bytes between octets of channels, parts and planes; KEEP: a warp's band matrices stay in registers; STREAM
+/// (NHWC): a block goes on from tile to tile (common/band_stream.cuh), whose pixels are HELD in registers on their way.
+/// div[0] = channel blocks, div[1] = row tiles; aux[0] = a block's distance from step to step.
 template <class Cfg>
 struct BandRows {
   using I = Index<Cfg>;
@@ -28,18 +31,20 @@ struct BandRows {
 
   // The 16 rows of A are those of a group of one image, or 8 of each of two images.
   static constexpr int SOURCES = NI == 1 ? 1 : NI / 2, GROUP = NI == 1 ? 16 : 8, TILE = GROUP * G;  // output rows
-  static constexpr bool ONE_TILE = P <= TILE;
+  static constexpr bool ONE_TILE = P <= TILE, STREAM = Cfg::STREAM != 0;
   static constexpr int TILES_Q = (Q + 7) / 8;
   static constexpr int HALVES = SOURCES * G;  // of 16 rows
   // Filter rows of a warp; where several warps share them, so many that the residue of its first row is 0.
   static constexpr int ROWS = KS == 1 ? R : ((R + KS - 1) / KS + G - 1) / G * G;
   // Input row j of the tile is row j / G of part j % G: the rows of a group lie side by side.
   static constexpr int PART = (G + KS * ROWS - 2) / G + GROUP;
-  static constexpr int ROW_BYTES = Cfg::PITCH * 16, PLANE_BYTES = G * PART * ROW_BYTES;
-  static constexpr int SKEW = NHWC ? 32 : 0;  // octets of channels that are copied side by side start in other banks
+  static constexpr int ROW_BYTES = Cfg::PITCH * 16, PART_BYTES = PART * ROW_BYTES + Cfg::PART_PAD;
+  static constexpr int PLANE_BYTES = G * PART_BYTES + Cfg::PLANE_PAD;
+  static constexpr int SKEW = Cfg::SKEW;  // octets of channels that are copied side by side start in other banks
   static constexpr int IMAGE_BYTES = CHANNELS * PLANE_BYTES + (CHANNELS + 7) / 8 * SKEW;
   static constexpr int HIGH_BYTES = NI == 1 ? 8 * ROW_BYTES : IMAGE_BYTES;  // from the first 8 rows of A to the others
-  static constexpr int ROWS_IN = TILE + R - 1 < H ? TILE + R - 1 : H;       // rows of x that a tile reads at most
+  // Rows of x that are loaded for a tile.
+  static constexpr int ROWS_IN = TILE + R - 1 < H || (STREAM && !ONE_TILE) ? TILE + R - 1 : H;
 
   // Tap s of chunk c against tile q is s = 8 (c - q) + 2 t - g + SHIFT: c - q from FIRST on, WORDS of them.
   static constexpr int SHIFT = Cfg::LEFT - Cfg::LEAD;
@@ -50,14 +55,26 @@ struct BandRows {
   static constexpr int FILTER_ROW = (S + (FILTER_START > FILTER_REST ? FILTER_START : FILTER_REST) + 1) / 2 * 2;
   static constexpr int FILTER_BYTES = 2 * FILTER_ROW, CHANNEL_ROWS = KS * ROWS;
   // The second copy is one element ahead, and lies half the banks further.
-  static constexpr int FILTER_COPY = (CHANNELS * CHANNEL_ROWS * FILTER_BYTES + 16 * WORDS + 16 + 127) / 128 * 128 + 64;
+  static constexpr bool KEEP = Cfg::KEEP != 0, BARE = STREAM && KEEP;  // no filters in shared memory
+  static constexpr int FILTER_COPY =
+      BARE ? 0 : (CHANNELS * CHANNEL_ROWS * FILTER_BYTES + 16 * WORDS + 16 + 127) / 128 * 128 + 64;
   static constexpr int FILTERS_AT = IMAGES * IMAGE_BYTES, PARTIAL_AT = FILTERS_AT + (2 * FILTER_COPY + 127) / 128 * 128;
   static constexpr int TILES = HALVES * TILES_Q;  // of 16 x 8 sums
   static constexpr int WARPS = THREADS / 32, AT_ONCE = WARPS / KS, UNITS = CHANNELS * (IMAGES / NI);
-  static constexpr bool KEEP = Cfg::KEEP != 0;
+  static constexpr int KEPT = KEEP && CHANNELS > AT_ONCE ? CHANNELS / AT_ONCE : 1;  // channels of a warp
+  // Outputs replace the planes; where a block goes on, the very pixels of the input, and the zeros beside them stay.
+  static constexpr int OUT_ROW = STREAM ? Cfg::TOP : 0, OUT_COLUMN = STREAM ? Cfg::LEAD : 0;
+  static_assert(!STREAM || (NHWC && KS == 1 && P == H && Q == W && Cfg::TOP < R), "outputs in the place of inputs");
   /// Chunks [first_chunk, end_chunk) meet tile q.
   static constexpr int first_chunk(int q) { return q + FIRST > 0 ? q + FIRST : 0; }
   static constexpr int end_chunk(int q) { return q + FIRST + WORDS < C ? q + FIRST + WORDS : C; }
+  /// Whether some tile meets the word's chunk.
+  static constexpr bool used(int word) {
+    for (int q = 0; q < TILES_Q; ++q) {
+      if (q + FIRST + word >= first_chunk(q) && q + FIRST + word < end_chunk(q)) return true;
+    }
+    return false;
+  }
   static constexpr int products() {  // matrix instructions of a group and filter row
     int count = 0;
     for (int q = 0; q < TILES_Q; ++q) {
@@ -68,33 +85,44 @@ struct BandRows {
   // Long filters are a loop over a ring of rows at a time: unrolled, they take long to compile.
   static constexpr bool ROLLED = !KEEP && (2 * G < ROWS) && (HALVES * products() * ROWS > 150);
 
+  /// What a block computes between two barriers: a tile of rows of IMAGES images.
+  struct Step {
+    I image;
+    int top;     ///< first output row
+    int images;  ///< that exist
+  };
+
   const SlParams& p;
   unsigned char* const memory;
-  const Shared planes, filters;
-  int channel0, top;     ///< first channel; first output row of the tile
-  int channels, images;  ///< that exist
-  I image0;
+  const Shared planes, filters, waiting;
+  int channel0, channels;  ///< the first; that exist
+  I number;                ///< of the step
+  Step now;
 
   SL_DEVICE BandRows(const SlParams& params, unsigned char* shared)
-      : p(params), memory(shared), planes(shared), filters(planes + FILTERS_AT) {
-    I rest = static_cast<I>(block_id());
-    channel0 = static_cast<int>(take(rest, p.div[0])) * CHANNELS;
-    top = ONE_TILE ? 0 : static_cast<int>(take(rest, p.div[1])) * TILE;
-    image0 = rest * IMAGES;
+      : p(params), memory(shared), planes(shared), filters(planes + FILTERS_AT), waiting(planes + PARTIAL_AT) {
+    number = static_cast<I>(block_id());
+    channel0 = static_cast<int>(take(number, p.div[0])) * CHANNELS;
+    now = step_of(number);
     const int left = static_cast<int>(p.c) - channel0;
     channels = Cfg::WHOLE != 0 || left > CHANNELS ? CHANNELS : left;
-    images = static_cast<I>(p.n) - image0 < IMAGES ? static_cast<int>(static_cast<I>(p.n) - image0) : IMAGES;
+  }
+  SL_DEVICE Step step_of(I step) const {
+    const int top = ONE_TILE ? 0 : static_cast<int>(take(step, p.div[1])) * TILE;
+    const I image = step * IMAGES, left = static_cast<I>(p.n) - image;
+    return {image, top, left < 0 ? 0 : (left < IMAGES ? static_cast<int>(left) : IMAGES)};
   }
 
   SL_DEVICE static constexpr int row_at(int row) {
     const unsigned number = static_cast<unsigned>(row);  // shifts and masks then
-    return static_cast<int>((number % G * PART + number / G) * ROW_BYTES);
+    return static_cast<int>(number % G * PART_BYTES + number / G * ROW_BYTES);
   }
   SL_DEVICE static constexpr int plane_at(int image, int channel) {
     return image * IMAGE_BYTES + channel * PLANE_BYTES + channel / 8 * SKEW;
   }
   /// Row of x that is row 0 of the tile; it may lie above the plane.
-  SL_DEVICE int first_row() const { return top - Cfg::TOP; }
+  SL_DEVICE static int first_row(const Step& step) { return step.top - Cfg::TOP; }
+  SL_DEVICE int first_row() const { return first_row(now); }
   SL_DEVICE int first_inside() const { return ONE_TILE || first_row() < 0 ? 0 : first_row(); }
 
   template <int SLOTS>
@@ -110,12 +138,12 @@ struct BandRows {
     };
     using Chunks = Sweep<G * PART * C>;
     Chunks::run(
-        images,
+        now.images,
         [&](unsigned slot) {
-          const int chunk = static_cast<int>(slot % C), row = static_cast<int>(slot / C);
+          const int chunk = static_cast<int>(slot % C);
           const int number = static_cast<int>(slot / C % PART * G + slot / C / PART);
           const bool present = inside(first_row() + number, H) && number < TILE + R - 1;
-          return Chunk{row * ROW_BYTES + chunk * 16, !present, Cfg::LEAD > 0 && chunk == 0, TAIL > 0 && chunk == C - 1};
+          return Chunk{row_at(number) + chunk * 16, !present, Cfg::LEAD > 0 && chunk == 0, TAIL > 0 && chunk == C - 1};
         },
         [&](const Chunk& c, int image, int channel) {
           const Shared to = planes + (plane_at(image, channel) + c.at);
@@ -150,7 +178,7 @@ struct BandRows {
   static constexpr bool OWN = !NHWC && KS == 1;
   /// Number of a plane of x (and of y).
   SL_DEVICE I x_plane(int image, int channel) const {
-    return (image0 + image) * static_cast<I>(p.c) + channel0 + channel;
+    return (now.image + image) * static_cast<I>(p.c) + channel0 + channel;
   }
   SL_DEVICE void load_nchw() const {
     constexpr int VECTORS = W / Cfg::LOAD;
@@ -175,7 +203,7 @@ struct BandRows {
         const Bits<Cfg>* from[NI];
         SL_UNROLL
         for (int i = 0; i < NI; ++i) {  // what does not exist is not read, but an address all the same
-          const bool present = image + i < images && (Cfg::WHOLE != 0 || channel < channels);
+          const bool present = image + i < now.images && (Cfg::WHOLE != 0 || channel < channels);
           from[i] = x + (present ? x_plane(image + i, channel) : 0) * (H * W);
         }
         const Shared to = planes + plane_at(image, channel);
@@ -183,7 +211,7 @@ struct BandRows {
           SL_UNROLL
           for (int i = 0; i < NI; ++i) {
             copy(to + (v.at + i * IMAGE_BYTES), from[i] + v.offset,
-                 image + i < images && (Cfg::WHOLE != 0 || channel < channels));
+                 image + i < now.images && (Cfg::WHOLE != 0 || channel < channels));
           }
         });
       }
@@ -191,7 +219,7 @@ struct BandRows {
       const auto at = [&](unsigned slot) {
         return prepare(static_cast<int>(slot % VECTORS), static_cast<int>(slot / VECTORS));
       };
-      Vectors::run(images, at, [&](const Vector& v, int image, int channel) {
+      Vectors::run(now.images, at, [&](const Vector& v, int image, int channel) {
         if (!v.there) return;
         const Bits<Cfg>* const from = x + x_plane(image, channel) * (H * W) + v.offset;
         const Shared to = planes + (plane_at(image, channel) + v.at);
@@ -221,28 +249,31 @@ struct BandRows {
       const LinesIn at(turn + b);
       const int image = static_cast<int>(at.line / ROWS_IN), h = first_inside() + static_cast<int>(at.line % ROWS_IN);
       const int row = h - first_row();
-      const bool wanted = at.there && image < images && (ONE_TILE || (h < H && row < TILE + R - 1)) &&
+      const bool wanted = at.there && image < now.images && (ONE_TILE || (h < H && row < TILE + R - 1)) &&
                           (Cfg::WHOLE != 0 || at.octet * V < channels);
       pixels.to[b] = wanted ? plane_at(image, at.octet * V) + row_at(row) + (Cfg::LEAD + at.column) * 2 : -1;
       if (!wanted) continue;
       const Bits<Cfg>* const from =
           static_cast<const Bits<Cfg>*>(p.x) +
-          ((((image0 + image) * H + h) * static_cast<I>(W) + at.column) * static_cast<I>(p.c) + channel0 +
+          ((((now.image + image) * H + h) * static_cast<I>(W) + at.column) * static_cast<I>(p.c) + channel0 +
            at.octet * V);
       pixels.raw[b][0] = load_raw<2 * V, true>(from);
       pixels.raw[b][1] = zero_raw<2 * V>();
       if (W % 2 == 0 || at.column + 1 < W) pixels.raw[b][1] = load_raw<2 * V, true>(from + static_cast<I>(p.c));
     }
   }
+  using Pair = Raw<2 * V>[2];
+  SL_DEVICE static void put(Shared to, const Pair& pair) {
+    SL_UNROLL
+    for (int i = 0; i < V; ++i) {
+      const unsigned low = pair[0].word[i / 2], high = pair[1].word[i / 2];
+      store_shared(to + i * PLANE_BYTES, permute_bytes(low, high, i % 2 == 0 ? 0x5410U : 0x7632U));
+    }
+  }
   SL_DEVICE void put(const Pixels& pixels) const {
     SL_UNROLL
     for (int b = 0; b < Pixels::COUNT; ++b) {
-      if (pixels.to[b] < 0) continue;
-      SL_UNROLL
-      for (int i = 0; i < V; ++i) {
-        const unsigned low = pixels.raw[b][0].word[i / 2], high = pixels.raw[b][1].word[i / 2];
-        store_shared(planes + pixels.to[b] + i * PLANE_BYTES, permute_bytes(low, high, i % 2 == 0 ? 0x5410U : 0x7632U));
-      }
+      if (pixels.to[b] >= 0) put(planes + pixels.to[b], pixels.raw[b]);
     }
   }
 
@@ -283,23 +314,18 @@ struct BandRows {
     }
   }
 
-  SL_DEVICE void clear_filters() const {
+  SL_DEVICE void clear_filters() const { clear(filters, 2 * FILTER_COPY); }
+  SL_DEVICE static void clear(Shared first, int bytes) {
     SL_UNROLL_BY(4)
-    for (int i = thread_id() * 16; i < 2 * FILTER_COPY; i += THREADS * 16) clear_shared(filters + i);
+    for (int i = thread_id() * 16; i < bytes; i += THREADS * 16) clear_shared(first + i);
   }
-
-  SL_DEVICE void load() const {
-    [[maybe_unused]] Pixels pixels;
+  /// Filters on their way into shared memory, after `between`, which ends with a barrier.
+  template <class Between>
+  SL_DEVICE void load_filters(const Between& between) const {
     TapBatch some;
-    if constexpr (NHWC) {
-      fetch(pixels, 0);
-    } else {
-      load_nchw();
-    }
     fetch(some, 0);
-    clear_margins();
     clear_filters();
-    barrier();
+    between();
     put(some, 0);
     if constexpr (TapBatch::ALL > TapBatch::COUNT) {
       SL_UNROLL_BY(1)
@@ -308,6 +334,19 @@ struct BandRows {
         put(some, turn);
       }
     }
+  }
+
+  SL_DEVICE void load() const {
+    [[maybe_unused]] Pixels pixels;
+    if constexpr (NHWC) {
+      fetch(pixels, 0);
+    } else {
+      load_nchw();
+    }
+    load_filters([&] {
+      clear_margins();
+      barrier();
+    });
     if constexpr (NHWC) {
       put(pixels);
       if constexpr (Pixels::ALL > Pixels::COUNT) {
@@ -324,7 +363,7 @@ struct BandRows {
 
   SL_DEVICE static void load_bands(unsigned (&band)[WORDS], Shared filter, int row) {
     SL_UNROLL
-    for (int i = 0; i < WORDS; ++i) band[i] = load_shared(filter + (row * FILTER_BYTES + 16 * i));
+    for (int i = 0; i < WORDS; ++i) band[i] = used(i) ? load_shared(filter + (row * FILTER_BYTES + 16 * i)) : 0;
   }
   /// Where this lane finds its words of the band matrices of `channel`, from filter row `row` on.
   SL_DEVICE Shared filter_of(int channel, int row) const {
@@ -380,6 +419,39 @@ struct BandRows {
     }
   }
 
+  /// Planes of one chunk: the two halves of a product's inner dimension are two filter rows.
+  static constexpr bool PAIRED = C == 1 && G == 1;
+  SL_DEVICE static void compute_pairs(Sums& sums, Shared at, Shared filter,
+                                      const unsigned (&kept)[KEEP ? ROWS : 1][WORDS]) {
+    constexpr int WORD = -FIRST;
+    at = at + thread_id() % 32 / 16 * (ROW_BYTES - 16);
+    SL_UNROLL
+    for (int r = 0; r < ROWS; r += 2) {
+      unsigned band[2][WORDS];
+      SL_UNROLL
+      for (int i = 0; i < 2 && r + i < ROWS; ++i) {
+        if constexpr (KEEP) {
+          band[i][WORD] = kept[r + i][WORD];
+        } else {
+          load_bands(band[i], filter, r + i);
+        }
+      }
+      SL_UNROLL
+      for (int source = 0; source < SOURCES; ++source) {
+        const Shared from = at + (2 * source * IMAGE_BYTES + r * ROW_BYTES);
+        if (r + 1 < ROWS) {
+          unsigned rows[4];
+          load_matrix<4>(rows, from);
+          mma_k16<Cfg::DTYPE>(sums[source][0], rows, band[0][WORD], band[1][WORD]);
+        } else {
+          unsigned rows[2];
+          load_matrix<2>(rows, from);
+          mma_k8<Cfg::DTYPE>(sums[source][0], rows, band[0][WORD]);
+        }
+      }
+    }
+  }
+
   /// The sums of filter rows [row, row + ROWS) for PACK planes of one channel.
   SL_DEVICE void compute(Sums& sums, int image, int channel, int row, Shared filter,
                          const unsigned (&kept)[KEEP ? ROWS : 1][WORDS]) const {
@@ -390,6 +462,10 @@ struct BandRows {
     for (int tile = 0; tile < TILES; ++tile) {
       SL_UNROLL
       for (int i = 0; i < 4; ++i) sums[tile / TILES_Q][tile % TILES_Q][i] = 0.0F;
+    }
+    if constexpr (PAIRED) {
+      compute_pairs(sums, at, filter, kept);
+      return;
     }
     Rows a;
     SL_UNROLL
@@ -430,14 +506,14 @@ struct BandRows {
   SL_DEVICE Unit unit_of(int number) const {
     const int lane = thread_id() % 32;
     Unit unit{number / CHANNELS * NI, number % CHANNELS, false, planes, 0.0F};
-    unit.there = number < UNITS && unit.image < images && (Cfg::WHOLE != 0 || unit.channel < channels);
-    unit.out = planes + (plane_at(unit.image, unit.channel) + lane / 4 * ROW_BYTES + lane % 4 * 4);
+    unit.there = number < UNITS && unit.image < now.images && (Cfg::WHOLE != 0 || unit.channel < channels);
+    unit.out = planes + (plane_at(unit.image, unit.channel) + lane / 4 * ROW_BYTES + (OUT_COLUMN + lane % 4 * 2) * 2);
     if (unit.there) unit.bias = bias_of<Cfg>(p, channel0 + unit.channel);
     return unit;
   }
   /// From a lane's first output to that of tile q of half `half`, high rows.
   SL_DEVICE static constexpr int output_at(int half, int high, int q) {
-    return half / G * 2 * IMAGE_BYTES + half % G * (PART * ROW_BYTES) + high * HIGH_BYTES + q * 16;
+    return half / G * 2 * IMAGE_BYTES + row_at(half % G + OUT_ROW) + high * HIGH_BYTES + q * 16;
   }
   struct Output {
     I image;
@@ -446,8 +522,8 @@ struct BandRows {
   };
   SL_DEVICE Output output(const Unit& unit, int half, int high, int q, int i) const {
     const int lane = thread_id() % 32, image = unit.image + (NI == 1 ? 0 : half / G * 2 + high);
-    const int row = top + G * (lane / 4 + (NI == 1 ? 8 * high : 0)) + half % G, column = q * 8 + lane % 4 * 2 + i;
-    return {image0 + image, row, column, image < images && row < P && column < Q};
+    const int row = now.top + G * (lane / 4 + (NI == 1 ? 8 * high : 0)) + half % G, column = q * 8 + lane % 4 * 2 + i;
+    return {now.image + image, row, column, image < now.images && row < P && column < Q};
   }
   SL_DEVICE float finished(float sum, const Unit& unit, int half, int high, int q, int i) const {
     if constexpr (Cfg::BIAS != kBiasNone) sum += unit.bias;
@@ -467,7 +543,12 @@ struct BandRows {
     for (int high = 0; high < 2; ++high) {
       const float left = finished(sum[2 * high], unit, half, high, q, 0);
       const float right = finished(sum[2 * high + 1], unit, half, high, q, 1);
-      const unsigned word = E::narrow2(left, right);
+      unsigned word = E::narrow2(left, right);
+      if constexpr (STREAM) {  // what lies beside the plane stays 0
+        const int lane = thread_id() % 32, row = G * (lane / 4 + (NI == 1 ? 8 * high : 0)) + half % G;
+        if ((ONE_TILE && row >= P) || q * 8 + lane % 4 * 2 >= Q) continue;
+        if (Q % 2 != 0 && q * 8 + lane % 4 * 2 + 1 == Q) word &= 0xffffU;
+      }
       store_shared(unit.out + output_at(half, high, q), word);
       leak = fma2<Cfg::DTYPE>(word, 0, leak);
     }
@@ -495,8 +576,8 @@ struct BandRows {
     using Vectors = Sweep<VECTORS * ROWS_OUT>;
     auto* const y = keep(static_cast<Bits<Cfg>*>(p.y));
     const auto prepare = [&](int vector, int row) {
-      return Vector{row_at(row) + vector * (Cfg::STORE * 2), (top + row) * Q + vector * Cfg::STORE,
-                    ONE_TILE || top + row < P};
+      return Vector{row_at(row) + vector * (Cfg::STORE * 2), (now.top + row) * Q + vector * Cfg::STORE,
+                    ONE_TILE || now.top + row < P};
     };
     const auto copy = [](Bits<Cfg>* to, const unsigned char* from) {
       store_raw<2 * Cfg::STORE>(to, load_raw<2 * Cfg::STORE, false>(from));
@@ -508,14 +589,14 @@ struct BandRows {
       warp_sweep<VECTORS, ROWS_OUT>(prepare, [&](const Vector& v) {
         SL_UNROLL
         for (int i = 0; i < NI; ++i) {
-          if (own_image + i < images) copy(to + (i * image_elements + v.offset), from + (v.at + i * IMAGE_BYTES));
+          if (own_image + i < now.images) copy(to + (i * image_elements + v.offset), from + (v.at + i * IMAGE_BYTES));
         }
       });
     } else {
       const auto at = [&](unsigned slot) {
         return prepare(static_cast<int>(slot % VECTORS), static_cast<int>(slot / VECTORS));
       };
-      Vectors::run(images, at, [&](const Vector& v, int image, int channel) {
+      Vectors::run(now.images, at, [&](const Vector& v, int image, int channel) {
         if (!v.there) return;
         Bits<Cfg>* const to = y + x_plane(image, channel) * (P * Q) + v.offset;
         const unsigned char* const from = memory + (plane_at(image, channel) + v.at);
@@ -529,26 +610,41 @@ struct BandRows {
     }
   }
 
-  SL_DEVICE void compute_all() const {
-    const int warp = thread_id() / 32, share = KS == 1 ? 0 : warp % KS;
-    unsigned kept[KEEP ? ROWS : 1][WORDS] = {};
-    if constexpr (KEEP) {  // all units of a warp are of one channel
+  /// The band matrices of a warp's channels, of which unit number n is of channel n % KEPT.
+  using Kept = unsigned[KEPT][KEEP ? ROWS : 1][WORDS];
+  SL_DEVICE void keep_bands(Kept& kept) const {
+    SL_UNROLL
+    for (int i = 0; i < KEPT; ++i) {
+      const int channel = (thread_id() / 32 / KS + i * AT_ONCE) % CHANNELS;
       SL_UNROLL
-      for (int r = 0; r < ROWS; ++r) load_bands(kept[r], filter_of(warp / KS % CHANNELS, share * ROWS), r);
+      for (int r = 0; KEEP && r < ROWS; ++r) load_bands(kept[i][r], filter_of(channel, share() * ROWS), r);
     }
+  }
+  /// Which of the filter rows are the warp's.
+  SL_DEVICE static int share() { return KS == 1 ? 0 : thread_id() / 32 % KS; }
+
+  SL_DEVICE void compute_all(const Kept& kept) const {
     if constexpr (OWN) {
       copy_async_wait<0>();
       warp_sync();
     }
     SL_UNROLL_BY(1)
-    for (int unit0 = 0; unit0 < UNITS; unit0 += AT_ONCE) {
+    for (int unit0 = 0; unit0 < UNITS; unit0 += KEPT * AT_ONCE) {
+      SL_UNROLL
+      for (int i = 0; i < KEPT; ++i) compute_unit(unit0 + i * AT_ONCE, kept[i]);
+    }
+  }
+  /// One unit of each warp (of SPLIT warps).
+  SL_DEVICE void compute_unit(int unit0, const unsigned (&kept)[KEEP ? ROWS : 1][WORDS]) const {
+    const int warp = thread_id() / 32, share = this->share();
+    {
       const Unit unit = unit_of(unit0 + warp / KS);
       Sums sums;
       if (unit.there) {
         compute(sums, unit.image, unit.channel, share * ROWS, filter_of(unit.channel, share * ROWS), kept);
       }
       if constexpr (KS == 1) {
-        if (!unit.there) continue;
+        if (!unit.there) return;
         warp_sync();
         unsigned leak = 0;
         SL_UNROLL
@@ -595,33 +691,37 @@ struct BandRows {
     for (int turn = 0; turn < LinesOut::turns(ROWS_OUT * IMAGES); ++turn) {
       const LinesOut at(turn);
       const int image = static_cast<int>(at.line / ROWS_OUT), row = static_cast<int>(at.line % ROWS_OUT);
-      if (!at.there || image >= images || (!ONE_TILE && top + row >= P)) continue;
+      if (!at.there || image >= now.images || (!ONE_TILE && now.top + row >= P)) continue;
       if (Cfg::WHOLE == 0 && at.octet * V >= channels) continue;
-      const Shared from = planes + (plane_at(image, at.octet * V) + row_at(row) + at.column * 2);
-      unsigned word[V];
-      SL_UNROLL
-      for (int i = 0; i < V; ++i) word[i] = load_shared(from + i * PLANE_BYTES);
       Bits<Cfg>* const to =
           static_cast<Bits<Cfg>*>(p.y) +
-          ((((image0 + image) * P + top + row) * static_cast<I>(Q) + at.column) * static_cast<I>(p.c) + channel0 +
-           at.octet * V);
+          ((((now.image + image) * P + now.top + row) * static_cast<I>(Q) + at.column) * static_cast<I>(p.c) +
+           channel0 + at.octet * V);
+      give(planes + (plane_at(image, at.octet * V) + row_at(row) + at.column * 2), to, Q % 2 == 0 || at.column + 1 < Q);
+    }
+  }
+  /// Two pixels of V channels from V planes to y; the second only where it is `there`.
+  SL_DEVICE void give(Shared from, Bits<Cfg>* to, bool there) const {
+    unsigned word[V];
+    SL_UNROLL
+    for (int i = 0; i < V; ++i) word[i] = load_shared(from + i * PLANE_BYTES);
+    SL_UNROLL
+    for (int pixel = 0; pixel < 2; ++pixel) {
+      Raw<2 * V> out;
       SL_UNROLL
-      for (int pixel = 0; pixel < 2; ++pixel) {
-        if (Q % 2 != 0 && at.column + pixel >= Q) continue;
-        Raw<2 * V> out;
-        SL_UNROLL
-        for (int i = 0; i < Raw<2 * V>::words; ++i) {
-          out.word[i] = V == 1 ? word[0] >> (16 * pixel)
-                               : permute_bytes(word[2 * i], word[(2 * i + 1) % V], pixel == 0 ? 0x5410U : 0x7632U);
-        }
-        store_raw<2 * V>(to + static_cast<I>(pixel) * static_cast<I>(p.c), out);
+      for (int i = 0; i < Raw<2 * V>::words; ++i) {
+        out.word[i] = V == 1 ? word[0] >> (16 * pixel)
+                             : permute_bytes(word[2 * i], word[(2 * i + 1) % V], pixel == 0 ? 0x5410U : 0x7632U);
       }
+      if (pixel == 0 || there) store_raw<2 * V>(to + static_cast<I>(pixel) * static_cast<I>(p.c), out);
     }
   }
 
-  SL_DEVICE void run() const {
+  SL_DEVICE void run() {
     load();
-    compute_all();
+    Kept kept = {};
+    keep_bands(kept);
+    compute_all(kept);
     if constexpr (OWN) return;
     barrier();
     if constexpr (NHWC) {
@@ -635,8 +735,13 @@ struct BandRows {
 template <class Cfg>
 SL_DEVICE void dw_band_rows(const SlParams& p) {
   SL_DYNAMIC_SHARED(unsigned char, shared);
-  const BandRows<Cfg> work(p, shared);
-  work.run();
+  if constexpr (Cfg::STREAM != 0) {
+    BandStream<Cfg, BandRows<Cfg>> work(p, shared);
+    work.run();
+  } else {
+    BandRows<Cfg> work(p, shared);
+    work.run();
+  }
 }
 
 }  // namespace sl

@@ -1,7 +1,9 @@
 // dw_band_rows (kernels/dw_band_rows.cuh): 16-bit depthwise on the matrix unit for kernels that are large beside their
 // planes. Knobs: channels and images of a block, groups of 8 output rows of a tile, pack images whose rows are
-// multiplied at once, split warps that share the filter rows of a plane, threads.
+// multiplied at once, split warps that share the filter rows of a plane, threads, blocks that a multiprocessor should
+// hold, grid blocks at most where they go on from tile to tile (NHWC).
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <span>
 
@@ -53,16 +55,39 @@ Row row_of(const ConvProblem& p) {
   return best;
 }
 
+/// Words of a band matrix that some tile meets; mirrors used().
+std::int64_t used_words(const ConvProblem& p, const Row& row) {
+  const Words words = words_of(p, row.lead);
+  std::int64_t count = 0;
+  for (std::int64_t word = 0; word < words.count; ++word) {
+    const std::int64_t first = words.first + word, last = first + ceil_div(p.q, 8) - 1;  // chunks of first, last tile
+    if (last >= 0 && first < row.chunks) ++count;
+  }
+  return count;
+}
+
 /// Output rows of a group: the 16 rows of A are of one image, or of two.
 std::int64_t group_rows(const Config& c) { return c.get("pack") == 1 ? 16 : 8; }
+
+struct Shape;
+int load_of(const ConvProblem&, const Shape&);
+
+/// Bytes between octets of channels, parts and planes.
+struct Pads {
+  std::int64_t octet = 0, part = 0, plane = 0;
+};
+
+/// Whether blocks may go on from tile to tile: measured up to 9x9.
+bool goes_on(const ConvProblem& p) { return p.taps() <= 81; }
 
 /// What follows from the problem and the knobs; mirrors the kernel's constants.
 struct Shape {
   std::int64_t channels, images, groups, pack, split, threads;
   std::int64_t rows, warps_of_units, units, smem, registers;
-  std::int64_t blocks;  ///< that a multiprocessor should hold: caps the registers
-  bool keep;
+  std::int64_t resident;  ///< blocks that fit a multiprocessor
+  bool keep, stream, held;
   Row row;
+  Pads pads;
   Shape(const ConvProblem& p, const Config& c)
       : channels(c.get("channels")),
         images(c.get("images")),
@@ -75,25 +100,46 @@ struct Shape {
         units(channels * (images / pack)),
         smem(0),
         registers(0),
-        blocks(1),
+        resident(1),
         keep(false),
+        stream(false),
+        held(false),
         row(row_of(p)) {
     const std::int64_t words = words_of(p, row.lead).count, halves = (pack == 1 ? 1 : pack / 2) * groups;
     const std::int64_t tiles = halves * ceil_div(p.q, 8);
     const std::int64_t part = (groups + split * rows - 2) / groups + group_rows(c);
-    const std::int64_t skew = p.layout == Layout::nhwc ? 32 : 0;
-    const std::int64_t image = channels * groups * part * row.pitch * 16 + ceil_div(channels, 8) * skew;
     const std::int64_t shift = p.pad_left - row.lead, start = 7 - 8 * words_of(p, row.lead).first - shift;
     const std::int64_t filter_row = ceil_div(p.s + std::max(start, 8 * words + 8 - start - p.s), 2) * 2;
     const std::int64_t copy = ceil_div(2 * channels * split * rows * filter_row + 16 * words + 16, 128) * 128 + 64;
-    smem = images * image + ceil_div(2 * copy, 128) * 128;
+    const std::int64_t tile = group_rows(c) * groups, window = p.p <= tile ? p.h : tile + p.r - 1;
+    const bool nhwc = p.layout == Layout::nhwc;
+    const std::int64_t items = nhwc ? items_of_thread(p, window) : 0;
+    const std::int64_t kept = std::max<std::int64_t>(1, channels / std::max<std::int64_t>(1, warps_of_units));
+    const int load = load_of(p, *this);
+    held = load < 8 ? items * load <= 24 : items == 1;
+    stream = nhwc && goes_on(p) && split == 1 && p.p == p.h && p.q == p.w && p.pad_top < p.r && (load > 1 || held) &&
+             items <= 12;
+    registers = 4 * tiles + halves * 2 * (row.chunks + 1) + words + 20 + (stream ? (held ? load + 2 : 2) * items : 0);
+    const std::int64_t bands = kept * rows * used_words(p, row);  // of a warp's channels
+    if (stream) {
+      keep = warps_of_units > 0 && (warps_of_units % channels == 0 || channels % warps_of_units == 0) &&
+             registers + bands <= 65536 / (threads * c.get("blocks"));
+    } else {
+      keep = warps_of_units > 0 && warps_of_units % channels == 0 && units > warps_of_units && rows * words <= 64;
+    }
+    if (nhwc) pads = pads_of(p, part * row.pitch * 16);
+    const std::int64_t plane = groups * (part * row.pitch * 16 + pads.part) + pads.plane;
+    smem = images * (channels * plane + ceil_div(channels, 8) * pads.octet);
+    if (!stream || !keep) smem += ceil_div(2 * copy, 128) * 128;
     if (split > 1) smem += threads / 32 * tiles * 512;
-    keep = warps_of_units > 0 && warps_of_units % channels == 0 && units > warps_of_units && rows * words <= 64;
-    registers = 4 * tiles + halves * 2 * (row.chunks + 1) + (keep ? rows : 1) * words + 20;
+    if (stream && !held) smem += items * 2 * threads * 2 * load;
+    if (keep) registers += bands;
     const std::int64_t by_smem = 227 * 1024 / (smem + 1024),
                        by_registers = 65536 / (threads * ceil_div(registers, 8) * 8);
-    blocks = std::clamp<std::int64_t>(std::min(by_smem, by_registers), 1, 2048 / threads);
+    resident = std::clamp<std::int64_t>(std::min(by_smem, by_registers), 1, 2048 / threads);
   }
+  std::int64_t items_of_thread(const ConvProblem& p, std::int64_t lines) const;
+  Pads pads_of(const ConvProblem& p, std::int64_t part) const;
 };
 
 /// Elements of a copy of x: along a row (NCHW), or channels (NHWC).
@@ -106,50 +152,118 @@ int store_of(const ConvProblem& p, const Shape& s) {
   return p.layout == Layout::nhwc ? load_of(p, s) : dividing_power(p.q, max_vector(p));
 }
 
+/// Pairs of pixels of V channels that a thread moves in a step (NHWC); mirrors PixelLines.
+std::int64_t Shape::items_of_thread(const ConvProblem& p, std::int64_t lines) const {
+  const std::int64_t wide = channels / load_of(p, *this) * ceil_div(p.w, 2), lanes = std::min(wide, threads);
+  return ceil_div(images * lines * ceil_div(wide, lanes), threads / lanes);
+}
+
+/// Those where the lanes of a warp that move pixels side by side meet no bank twice, as far as there are.
+Pads Shape::pads_of(const ConvProblem& p, std::int64_t part) const {
+  const int vector = load_of(p, *this), across = static_cast<int>(channels) / vector;
+  const int lanes = static_cast<int>(std::min(across * ceil_div(p.w, 2), threads)), parts = static_cast<int>(groups);
+  struct Lane {
+    int word, octet, part, plane;  ///< without pads; how many of each lie before it
+  };
+  std::array<Lane, 32> all{};
+  for (int i = 0; i < 32; ++i) {
+    const int line = i / lanes, item = i % lanes, channel = item % across * vector;
+    const auto at = channel * groups * part + line % parts * part + line / parts * (row.pitch * 16);
+    all[static_cast<std::size_t>(i)] = {.word = static_cast<int>(at / 4) + item / across,
+                                        .octet = channel / 8,
+                                        .part = channel * parts + line % parts,
+                                        .plane = channel};
+  }
+  Pads best;
+  int least = 1 << 30;
+  for (int plane = 0; plane < (vector == 8 ? 16 : 64); plane += 16) {
+    for (int between = 0; between < (parts == 1 ? 16 : 128); between += 16) {
+      for (int octet = 0; octet < (channels > 8 ? 128 : 16); octet += 16) {
+        std::array<unsigned char, 32> uses{};
+        int most = 0;
+        for (const Lane& lane : all) {
+          const int word = lane.word + (lane.octet * octet + lane.part * between + lane.plane * plane) / 4;
+          most = std::max<int>(most, ++uses[static_cast<std::size_t>(word) % 32]);
+        }
+        const int cost = most * 1024 + plane + between + octet / 8;
+        if (cost < least) least = cost, best = {.octet = octet, .part = between, .plane = plane};
+      }
+    }
+  }
+  return best;
+}
+
 struct Work {
-  std::int64_t channel_blocks, row_tiles, image_blocks;
-  std::int64_t blocks() const { return channel_blocks * row_tiles * image_blocks; }
+  std::int64_t channel_blocks, row_tiles, steps;
+  std::int64_t along;  ///< blocks along the steps
+  std::int64_t blocks() const { return channel_blocks * along; }
+  std::int64_t pieces() const { return channel_blocks * steps; }  ///< that blocks could share
 };
-Work work_of(const ConvProblem& p, const Config& config) {
-  return {.channel_blocks = ceil_div(p.c, config.get("channels")),
-          .row_tiles = ceil_div(p.p, group_rows(config) * config.get("groups")),
-          .image_blocks = ceil_div(p.n, config.get("images"))};
+Work work_of(const ConvProblem& p, const Config& config, bool stream) {
+  Work work{.channel_blocks = ceil_div(p.c, config.get("channels")),
+            .row_tiles = ceil_div(p.p, group_rows(config) * config.get("groups")),
+            .steps = 0,
+            .along = 0};
+  work.steps = work.along = work.row_tiles * ceil_div(p.n, config.get("images"));
+  if (stream) work.along = std::clamp<std::int64_t>(config.get("grid") / work.channel_blocks, 1, work.steps);
+  return work;
 }
 
 Refusal fits(const ConvProblem& p, const Config& config) {
-  if (Refusal refusal = wrong_knobs(config, {"channels", "images", "groups", "pack", "split", "threads"})) {
+  if (Refusal refusal =
+          wrong_knobs(config, {"channels", "images", "groups", "pack", "split", "threads", "blocks", "grid"})) {
     return refusal;
   }
   if (Refusal refusal = wrong_threads(config)) return refusal;
   const int channels = config.get("channels"), images = config.get("images"), groups = config.get("groups");
   const int pack = config.get("pack"), split = config.get("split"), threads = config.get("threads");
-  if (!power_of_two(channels) || channels > 64) return refuse("channels", channels, "a power of two, at most 64");
+  if (channels > 96) return refuse("channels", channels, "at most 96");
   if (images > 64) return refuse("images", images, "at most 64");
   if (groups > 8) return refuse("groups", groups, "at most 8");
   if (pack > 8 || (pack > 1 && pack % 2 != 0) || images % pack != 0) {
     return refuse("pack", pack, "1 or even, at most 8, dividing images");
   }
   if (split > 8 || threads / 32 % split != 0) return refuse("split", split, "at most 8, dividing the warps");
+  if (config.get("blocks") * threads > 2048) return refuse("blocks", config.get("blocks"), "more threads than fit");
   const Shape s(p, config);
+  if (!s.stream && !power_of_two(channels)) return refuse("channels", channels, "a power of two");
   if (s.registers > 200) return refuse("groups", groups, "too many registers");
   if (s.smem > smem_limit) {
     return refuse("channels", channels, "needs " + std::to_string(s.smem) + " bytes of shared memory");
   }
-  if (work_of(p, config).blocks() > max_grid) return refuse("images", images, "more blocks than a grid has");
+  if (work_of(p, config, s.stream).pieces() > max_grid / 2)
+    return refuse("images", images, "more blocks than a grid has");
   return std::nullopt;
 }
 
+constexpr std::size_t blocks_knob = 6;
+
 /// A shape of a block: `high` groups of 8 output rows at most.
 struct Choice {
-  int channels, images, high, pack, split, warps;
+  int channels, images, high, pack, split, warps, blocks = 0;
 };
 // The first that has a block for every multiprocessor is the schedule's own choice. Many channels a block are wide
-// copies in NHWC; two images share what is read of a filter; where there are few planes, warps share them.
-constexpr Choice large_nhwc[] = {{32, 1, 4, 1, 1, 16}, {16, 1, 4, 1, 1, 8}, {8, 1, 4, 1, 1, 8}, {4, 1, 4, 1, 1, 4},
-                                 {2, 1, 2, 1, 4, 8},   {2, 1, 4, 1, 4, 8},  {1, 1, 4, 1, 8, 8}, {4, 1, 2, 1, 4, 16}};
-constexpr Choice small_nhwc[] = {{32, 2, 4, 2, 1, 16}, {32, 2, 4, 2, 1, 32}, {16, 4, 4, 4, 1, 16}, {16, 2, 4, 2, 1, 16},
-                                 {16, 2, 4, 2, 1, 8},  {16, 1, 4, 1, 1, 8},  {8, 1, 4, 1, 1, 8},   {4, 1, 4, 1, 1, 4},
-                                 {4, 1, 4, 1, 2, 8},   {2, 1, 4, 1, 4, 8},   {1, 1, 4, 1, 4, 4}};
+// copies in NHWC; two images share what is read of a filter; where there are few planes, warps share them. `blocks` as
+// measured (0: what fits): fewer leave registers for band matrices.
+constexpr Choice tiny_nhwc[] = {{32, 4, 1, 4, 1, 16, 2}, {32, 2, 1, 2, 1, 8, 3}, {16, 2, 1, 2, 1, 8, 4},
+                                {16, 4, 1, 4, 1, 16, 2}, {16, 1, 2, 1, 1, 8},    {8, 1, 2, 1, 1, 8},
+                                {4, 1, 2, 1, 1, 4},      {4, 1, 2, 1, 2, 8},     {2, 1, 2, 1, 4, 8},
+                                {1, 1, 2, 1, 4, 4}};
+constexpr Choice small_nhwc[] = {{16, 2, 4, 2, 1, 8, 2},  {16, 1, 4, 1, 1, 8}, {16, 2, 4, 2, 1, 8, 3},
+                                 {16, 2, 4, 2, 1, 16, 1}, {8, 1, 4, 1, 1, 8},  {4, 1, 4, 1, 1, 4},
+                                 {4, 1, 4, 1, 2, 8},      {2, 1, 4, 1, 4, 8},  {1, 1, 4, 1, 4, 4}};
+constexpr Choice large_nhwc[] = {{32, 1, 4, 1, 1, 16, 1}, {16, 1, 4, 1, 1, 16, 1}, {16, 1, 4, 1, 1, 8, 2},
+                                 {32, 1, 2, 1, 1, 16, 1}, {8, 1, 4, 1, 1, 8},      {4, 1, 4, 1, 1, 4},
+                                 {2, 1, 2, 1, 4, 8},      {2, 1, 4, 1, 4, 8},      {1, 1, 4, 1, 8, 8},
+                                 {4, 1, 2, 1, 4, 16}};
+// Where blocks do not go on.
+constexpr Choice large_nhwc_once[] = {{32, 1, 4, 1, 1, 16}, {16, 1, 4, 1, 1, 8}, {8, 1, 4, 1, 1, 8},
+                                      {4, 1, 4, 1, 1, 4},   {2, 1, 2, 1, 4, 8},  {2, 1, 4, 1, 4, 8},
+                                      {1, 1, 4, 1, 8, 8},   {4, 1, 2, 1, 4, 16}};
+constexpr Choice small_nhwc_once[] = {{32, 2, 4, 2, 1, 16}, {32, 2, 4, 2, 1, 32}, {16, 4, 4, 4, 1, 16},
+                                      {16, 2, 4, 2, 1, 16}, {16, 2, 4, 2, 1, 8},  {16, 1, 4, 1, 1, 8},
+                                      {8, 1, 4, 1, 1, 8},   {4, 1, 4, 1, 1, 4},   {4, 1, 4, 1, 2, 8},
+                                      {2, 1, 4, 1, 4, 8},   {1, 1, 4, 1, 4, 4}};
 constexpr Choice large_nchw[] = {{1, 8, 4, 1, 1, 8}, {1, 4, 4, 1, 1, 4}, {2, 4, 4, 2, 1, 4},
                                  {8, 2, 4, 2, 1, 8}, {4, 1, 4, 1, 1, 4}, {1, 4, 4, 1, 2, 8},
                                  {2, 1, 4, 1, 4, 8}, {1, 1, 4, 1, 8, 8}, {1, 1, 4, 1, 4, 4}};
@@ -160,7 +274,11 @@ constexpr Choice last_resort[] = {{1, 1, 2, 1, 4, 4}, {1, 1, 2, 1, 1, 1}};
 
 std::span<const Choice> choices(const ConvProblem& p) {
   const bool small = p.p <= 16 && p.q <= 16;
-  if (p.layout == Layout::nhwc) return small ? std::span<const Choice>(small_nhwc) : large_nhwc;
+  if (p.layout == Layout::nhwc) {
+    if (!goes_on(p)) return small ? std::span<const Choice>(small_nhwc_once) : large_nhwc_once;
+    if (p.p <= 8 && p.q <= 8) return tiny_nhwc;
+    return small ? std::span<const Choice>(small_nhwc) : large_nhwc;
+  }
   return small ? std::span<const Choice>(small_nchw) : large_nchw;
 }
 
@@ -175,7 +293,12 @@ std::optional<Config> config_of(const ConvProblem& p, const DeviceInfo& device, 
                  {"groups", static_cast<int>(groups)},
                  {"pack", pack},
                  {"split", c.split},
-                 {"threads", 32 * warps}}};
+                 {"threads", 32 * warps},
+                 {"blocks", 1},
+                 {"grid", 1}}};
+  const int blocks = c.blocks > 0 ? c.blocks : static_cast<int>(Shape(p, config).resident);
+  config.knobs[blocks_knob].second = blocks;
+  config.knobs.back().second = blocks * std::max(1, device.sm_count);
   // 99 KiB is what every device from sm_80 on has.
   if (fits(p, config) || Shape(p, config).smem > std::max(99 * 1024, device.smem_optin)) return std::nullopt;
   return config;
@@ -195,19 +318,20 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
   const std::int64_t work = p.p * p.q * p.taps(), sms = std::max(1, device.sm_count);
   const std::int64_t enough = work > 50000 ? sms * 9 / 10 : sms * 9 / 20;
   std::stable_sort(options.begin(), options.end(), [&](const Config& a, const Config& b) {
-    return std::min(enough, work_of(p, a).blocks()) > std::min(enough, work_of(p, b).blocks());
+    return std::min(enough, work_of(p, a, true).pieces()) > std::min(enough, work_of(p, b, true).pieces());
   });
   if (options.size() > 8) options.resize(8);
   return options;
 }
 
-/// Where schedules that slide down the planes are faster, under up to 81 taps: in NHWC where planes are large (7x7,
-/// f16, 32 images of 96x56x56 on an H200: 20.3 us in dw_band_nhwc, 25.2 here); in NCHW, where dw_band reads every byte
-/// once from shared memory, where there are many (9x9, 32 images of 120x28x28: 7.2 against 8.4 us).
+/// Where schedules that slide down the planes are faster, under up to 81 taps: in NHWC beyond what was measured (7x7,
+/// f16, 32 images of 128x56x56 on an H200: 25.5 us here, 29.0 in dw_band_nhwc, but wider rows leave no room for 32
+/// channels); in NCHW, where dw_band reads every byte once from shared memory, where there are many (9x9, 32 images of
+/// 120x28x28: 7.2 against 8.4 us).
 bool slides_faster(const ConvProblem& p) {
   if (p.taps() > 81) return false;
   const std::int64_t side = std::max(p.p, p.q);
-  if (p.layout == Layout::nhwc) return side > 32;
+  if (p.layout == Layout::nhwc) return side > 56;
   return side > 16 && p.n * p.c > 1024 && p.w % 2 == 0 && max_vector(p) >= 2;
 }
 
@@ -219,7 +343,8 @@ Refusal can_run(const ConvProblem& p, const DeviceInfo& device) {
   if (Refusal refusal = dilated(p)) return refusal;
   if (p.stride_h != 1) return refuse("stride_h", p.stride_h, "this schedule takes 1 only");
   if (p.stride_w != 1) return refuse("stride_w", p.stride_w, "this schedule takes 1 only");
-  if (p.taps() < 49) return refuse("r * s", p.taps(), "below 49 taps others are as fast");
+  const bool tiny = p.layout == Layout::nhwc && p.p <= 8 && p.q <= 8;
+  if (p.taps() < (tiny ? 25 : 49)) return refuse("r * s", p.taps(), "below 49 taps others are as fast");
   if (p.r > 64) return refuse("r", p.r, "at most 64 kernel rows");
   if (p.s > 64) return refuse("s", p.s, "at most 64 kernel columns");
   if (p.w > widest) return refuse("w", p.w, "at most 64 columns");
@@ -253,24 +378,30 @@ KernelSpec kernel(const ConvProblem& p, const Config& config) {
       {"STORE", store_of(p, s)},
       {"WHOLE", p.c % s.channels == 0 ? 1 : 0},
       {"KEEP", s.keep ? 1 : 0},
+      {"STREAM", s.stream ? 1 : 0},
+      {"HELD", s.held ? 1 : 0},
+      {"SKEW", s.pads.octet},
+      {"PART_PAD", s.pads.part},
+      {"PLANE_PAD", s.pads.plane},
   };
   for (const auto& [name, value] : own) constants.emplace_back(name, value);
   KernelSpec spec = make_spec(dw_band_rows, std::move(constants), static_cast<int>(s.threads));
-  spec.min_blocks = static_cast<int>(s.blocks);
+  spec.min_blocks = config.get("blocks");
   return spec;
 }
 
 Geometry geometry(const ConvProblem& p, const Config& config) {
   const Shape s(p, config);
-  return {.grid = work_of(p, config).blocks(),
+  return {.grid = work_of(p, config, s.stream).blocks(),
           .block = static_cast<int>(s.threads),
           .dynamic_smem = static_cast<int>(s.smem)};
 }
 
 void params(const ConvProblem& p, const Config& config, SlParams& out) {
-  const Work work = work_of(p, config);
+  const Work work = work_of(p, config, Shape(p, config).stream);
   out = common_params(p);
   out.work = work.blocks() * config.get("threads");
+  out.aux[0] = work.along;
   out.div[0] = fast_div(work.channel_blocks);
   out.div[1] = fast_div(std::max<std::int64_t>(1, work.row_tiles));
 }
