@@ -157,9 +157,10 @@ TEST_F(HostSchedules, PadsBeyondTheKernel) {
   HostRunner& runner = HostSchedules::runner();
   std::vector<Job> jobs;
   std::set<std::string_view> seen;
-  for (const char* name : {"dw_k1_pad1", "dw_k1_pads", "dw_pad_beyond", "dw_pad_beyond_s2", "dw_pad_beyond_d2",
-                           "dw_pad_beyond_5x3", "dw_pad_beyond_1x1", "dw_11x9_pad_beyond", "mult3_pad_beyond",
-                           "mult8_pad_beyond", "grp4_pad_beyond", "grp8_pad_beyond", "grp2_k1_pad2"}) {
+  for (const char* name :
+       {"dw_k1_pad1", "dw_k1_pads", "dw_pad_beyond", "dw_pad_beyond_s2", "dw_pad_beyond_d2", "dw_pad_beyond_5x3",
+        "dw_pad_beyond_5x5", "dw_pad_beyond_1x1", "dw_11x9_pad_beyond", "mult3_pad_beyond", "mult8_pad_beyond",
+        "grp4_pad_beyond", "grp8_pad_beyond", "grp2_k1_pad2"}) {
     for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
       ConvProblem problem = test_problem(name);
       problem.layout = layout;

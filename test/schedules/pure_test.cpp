@@ -176,6 +176,19 @@ TEST(Refusals, NameTheFieldAndItsValue) {
       {&dw_plane, "g8ic8ih5iw129oc8oh5ow129kh3kw3ph1pw1", "w = 129"},
       {&dw_plane, "g8ic8ih7oc8oh7kh3ph2dh1", "dil_h = 2"},
       {&dw_plane, "g8ic8ih9000iw7oc8oh9000ow7kh3kw3ph1pw1", "h * w = 63000"},
+      {&dw_toeplitz, "g8ic8ih7oc8oh7kh7ph3 dt=f16", nullptr},
+      {&dw_toeplitz, "g8ic8ih14oc8oh14kh5ph2 dt=bf16", nullptr},
+      {&dw_toeplitz, "g8ic8ih7oc8oh7kh5ph2", "dtype = f32"},
+      {&dw_toeplitz, "g8ic8ih7oc8oh7kh5ph2 dt=f16 tag=nhwc", "layout = nhwc"},
+      {&dw_toeplitz, "g4ic8ih7oc8oh7kh5ph2 dt=f16", "c / groups = 2"},
+      {&dw_toeplitz, "g8ic8ih7oc16oh7kh5ph2 dt=f16", "k / groups = 2"},
+      {&dw_toeplitz, "g8ic8ih17oc8oh17kh5ph2 dt=f16", "h * w = 289"},
+      {&dw_toeplitz, "g8ic8ih8oc8oh8kh7ph3 dt=f16", "h * w = 64"},
+      {&dw_toeplitz, "g8ic8ih7oc8oh17kh5ph7 dt=f16", "p * q = 289"},
+      {&dw_toeplitz, "g8ic8ih14oc8oh7kh5sh2ph2 dt=f16", "stride_h = 2"},
+      {&dw_toeplitz, "g8ic8ih7oc8oh7kh3ph1 dt=f16", "r * s = 9"},
+      {&dw_toeplitz, "g8ic8ih14oc8oh14kh13ph6 dt=f16", "r * s = 169"},
+      {&dw_toeplitz, "g7ic7ih7oc7oh7kh5ph2 dt=f16", "c * h * w = 343"},
       {&dw_band_plane, "g8ic8ih7oc8oh7kh7ph3 dt=f16", nullptr},
       {&dw_band_plane, "g8ic8ih14oc16oh7kh3sh2ph1 dt=bf16", nullptr},
       {&dw_band_plane, "g8ic8ih7oc8oh7kh3ph1", "dtype = f32"},
@@ -249,6 +262,7 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
   const ConvProblem nhwc = parsed("g12ic12ih9oc12oh9kh3ph1 dt=f16 tag=nhwc");
   const ConvProblem nchw = parsed("g12ic12ih9oc12oh9kh3ph1 dt=f16 tag=nchw");
   const ConvProblem grouped = parsed("g3ic12ih9oc12oh9kh3ph1");
+  const ConvProblem small = parsed("g12ic12ih7oc12oh7kh7ph3 dt=f16 tag=nchw");
   const ConvProblem even = parsed("g12ic12ih9iw10oc12oh9ow10kh3kw3ph1pw1 dt=f16 tag=nchw");
   const ConvProblem halves = parsed("g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nhwc");
   const ConvProblem stem = parsed("g1ic3ih30oc64oh15kh7sh2ph3 dt=f16 tag=nchw");
@@ -323,6 +337,12 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
       {&dw_plane, &nchw, "planes=16,strips=3,tiles=1,threads=32", "threads = 32"},
       {&dw_plane, &nchw, "planes=1,strips=1,tiles=1,threads=32", "planes = 1"},
       {&dw_plane, &nchw, "planes=16,strips=10,tiles=1,threads=160", "strips = 10"},
+      {&dw_toeplitz, &small, "channels=4,groups=2,parts=2,turns=9,threads=256", nullptr},
+      {&dw_toeplitz, &small, "channels=33,groups=1,parts=1,turns=1,threads=1056", "channels = 33"},
+      {&dw_toeplitz, &small, "channels=3,groups=1,parts=1,turns=1,threads=96", "channels = 3"},
+      {&dw_toeplitz, &small, "channels=4,groups=3,parts=1,turns=1,threads=128", "groups = 3"},
+      {&dw_toeplitz, &small, "channels=4,groups=1,parts=8,turns=1,threads=1024", "parts = 8"},
+      {&dw_toeplitz, &small, "channels=4,groups=1,parts=2,turns=1,threads=128", "threads = 128"},
       {&dw_band_rows, &even, "channels=4,images=4,groups=2,pack=2,split=1,threads=128,blocks=1,grid=132", nullptr},
       {&dw_band_rows, &even, "channels=3,images=4,groups=2,pack=2,split=1,threads=128,blocks=1,grid=132", "channels = 3"},
       {&dw_band_rows, &even, "channels=4,images=4,groups=9,pack=2,split=1,threads=128,blocks=1,grid=132", "groups = 9"},

@@ -99,6 +99,7 @@ constexpr Row rows[] = {
     {"dw_pad_beyond", "pads beyond the kernel", 2, 8, 1, 1, {5, 8}, {3, 3}, one, one, {4, 4, 3, 5}},
     {"dw_pad_beyond_s2", "", 1, 7, 1, 1, {4, 7}, {3, 3}, {2, 3}, one, {4, 9, 6, 3}},
     {"dw_pad_beyond_d2", "", 1, 8, 1, 1, {3, 2}, {2, 3}, one, {2, 2}, {3, 7, 9, 5}},
+    {"dw_pad_beyond_5x5", "", 3, 6, 1, 1, {5, 7}, {5, 5}, one, one, {6, 5, 7, 6}},
     {"dw_pad_beyond_5x3", "", 2, 8, 1, 1, {5, 8}, {5, 3}, one, one, {6, 4, 5, 7}},
     {"dw_pad_beyond_row",
      "tiles of columns wholly in the padding",
