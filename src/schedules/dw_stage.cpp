@@ -3,9 +3,11 @@
 // tiles threads along the row, stages of the ring, rows of a strip (a run-time number: it costs no compilation),
 // threads.
 #include <algorithm>
+#include <array>
 
 #include "schedules/common.hpp"
 #include "schedules/list.hpp"
+#include "schedules/tile_model.hpp"
 
 namespace sl {
 namespace {
@@ -29,6 +31,44 @@ std::int64_t copy_elements(const ConvProblem& p) { return dividing_power(nhwc(p)
 struct Shape {
   std::int64_t channels, tile, span, wide, slots, fresh, per, lead, pitch, stage, turns, bytes;
 };
+/// A thread has a whole row, and the input begins within its window.
+bool whole(const ConvProblem& p, const Config& config) {
+  return config.get("cols") == p.q && config.get("tiles") == 1 &&
+         p.pad_left < (p.q - 1) * p.stride_w + (p.s - 1) * dil_w(p) + 1;
+}
+
+/// NCHW: stored by each thread for itself, rows of an odd number of outputs, or far apart, are many small writes.
+bool via_shared(const ConvProblem& p, const Config& config) {
+  return !nhwc(p) && (config.get("cols") % 2 != 0 || whole(p, config)) && config.get("cols") > 1;
+}
+
+/// Bytes of a copy of weights: they divide the weights of a block and of all channels.
+std::int64_t weight_chunk(const ConvProblem& p, const Config& config) {
+  const std::int64_t block = std::int64_t{config.get("lanes")} * config.get("vec") * p.taps();
+  const std::int64_t bytes = dividing_power(p.c * p.taps(), dividing_power(block, max_vector(p))) * size(p);
+  return bytes < 4 ? 0 : bytes;
+}
+
+/// NCHW: elements from one line of a stage to the next, such that a warp's reads of its windows meet in few banks. Up
+/// to 3x3, where shared memory decides how many blocks there are, lines lie close.
+std::int64_t pitch_of(const ConvProblem& p, const Config& config, const Shape& s) {
+  const std::int64_t dense = ceil_div(s.lead + s.wide, s.per) * s.per;
+  const std::int64_t tiles = config.get("tiles"), move = tiles > 1 ? config.get("cols") * p.stride_w : 0;
+  const std::int64_t furthest = p.taps() <= 9 ? s.per : 8 * s.per;
+  std::int64_t best = dense, best_cost = 0;
+  for (std::int64_t pitch = dense; pitch < dense + furthest; pitch += s.per) {
+    const int vec = dividing_power(move > 0 ? move : pitch, dividing_power(pitch, static_cast<int>(16 / size(p))));
+    std::array<std::int64_t, 32> at{};
+    for (std::int64_t i = 0; i < 32; ++i) {
+      at[static_cast<std::size_t>(i)] = (i / tiles * pitch + i % tiles * move) * size(p);
+    }
+    const std::int64_t reads = ceil_div(s.lead + std::min(s.span, s.wide), vec) - s.lead / vec;
+    const std::int64_t cost = reads * shared_wavefronts(at, vec * size(p));
+    if (best_cost == 0 || cost < best_cost) best_cost = cost, best = pitch;
+  }
+  return best;
+}
+
 Shape shape_of(const ConvProblem& p, const Config& config) {
   const std::int64_t vec = config.get("vec"), cols = config.get("cols"), lanes = config.get("lanes");
   Shape s{};
@@ -36,23 +76,27 @@ Shape shape_of(const ConvProblem& p, const Config& config) {
   s.tile = config.get("tiles") * cols;
   const std::int64_t reach = (p.s - 1) * dil_w(p) + 1;
   s.span = (cols - 1) * p.stride_w + reach;
-  s.wide = (s.tile - 1) * p.stride_w + reach;
+  s.wide = whole(p, config) ? std::min(s.span - p.pad_left, p.w) : (s.tile - 1) * p.stride_w + reach;
   s.slots = ceil_div(p.r, p.stride_h);
   s.fresh = std::min(p.stride_h, p.r);
   s.per = copy_elements(p);
+  std::int64_t copies = 0;  // of a stage
   if (nhwc(p)) {
     s.per = dividing_power(lanes * vec, static_cast<int>(s.per));
     s.pitch = s.wide * lanes * vec;
     s.stage = s.fresh * s.pitch;
+    copies = s.stage / s.per;
   } else {
     // Where the tiles of a row do not start on copy boundaries, copies are narrower.
     if (s.tile < p.q) s.per = dividing_power(s.tile * p.stride_w, static_cast<int>(s.per));
-    s.lead = ((-p.pad_left) % s.per + s.per) % s.per;
-    s.pitch = ceil_div(s.lead + s.wide, s.per) * s.per;
+    s.lead = whole(p, config) ? 0 : ((-p.pad_left) % s.per + s.per) % s.per;
+    s.pitch = pitch_of(p, config, s);
     s.stage = s.fresh * s.pitch * lanes;
+    copies = s.fresh * lanes * ceil_div(s.lead + s.wide, s.per);
   }
-  s.turns = ceil_div(s.stage / s.per, config.get("threads"));
-  s.bytes = (s.stage * config.get("stages") + lanes * s.channels * p.taps()) * size(p);
+  s.turns = ceil_div(copies, config.get("threads"));
+  s.bytes = ceil_div(lanes * s.channels * p.taps() * size(p), 16) * 16 + s.stage * config.get("stages") * size(p);
+  if (via_shared(p, config)) s.bytes += ceil_div(2 * 4 * lanes * s.tile, 16) * 16;
   return s;
 }
 
@@ -128,19 +172,27 @@ int rows_for(const ConvProblem& p, const DeviceInfo& device, const Config& one_s
       std::max<std::int64_t>(1, std::min({warps / (threads / 32), 2048 / threads, 220 * 1024 / (shape.bytes + 1024)}));
   const std::int64_t sms = std::max(1, device.sm_count);
   const std::int64_t blocks_of_one = grid_of(p, config).blocks(p);
+  // Steps over rows of padding, which the first and the last strip have, cost next to nothing. (Up to 3x3 the weights
+  // below were set without them.)
+  const bool small = p.taps() <= 9;
+  const std::int64_t padding = p.pad_top + std::max<std::int64_t>(0, p.pad_bottom());
+  const std::int64_t unfed = small ? 0 : std::min(padding / (p.stride_h * dil_h(p)), shape.slots - 1);
   std::int64_t best = height;
   double best_cost = 0;
   for (std::int64_t strips = 1; strips <= height; ++strips) {
     const std::int64_t rows = ceil_div(height, strips);
     if (ceil_div(height, rows) != strips) continue;
     // The busiest multiprocessor works through its blocks' rows; every wave fills the rings again; few blocks wait for
-    // each copy alone (C = 144, 56x56, f16: one block of two takes 1.15 times as long a row, one of five 1.4 times).
+    // each copy alone (3x3 C = 144, 56x56, f16: one block of two takes 1.15 times as long a row, one of five 1.4 times)
+    // and leave schedulers idle, which costs more where the multiply-adds are the limit.
     const std::int64_t blocks = ceil_div(blocks_of_one * strips, sms), waves = ceil_div(blocks, resident);
     const auto alone =
         static_cast<double>(std::max<std::int64_t>(0, resident - blocks)) / static_cast<double>(resident);
+    const double steps =
+        static_cast<double>(rows + shape.slots - 1) - static_cast<double>(unfed) / static_cast<double>(strips);
     const double cost =
-        static_cast<double>(blocks * (rows + shape.slots - 1) + waves * std::min(resident, blocks) * 2) *
-        (1 + 0.4 * alone);
+        (static_cast<double>(blocks) * steps + static_cast<double>(waves * std::min(resident, blocks) * 2)) *
+        (1 + (small ? 0.4 : 1.0) * alone);
     if (best_cost == 0 || cost < best_cost) best_cost = cost, best = rows;
   }
   return static_cast<int>(best);
@@ -151,31 +203,46 @@ std::vector<Config> configs_of(const ConvProblem& p, const DeviceInfo& device) {
     int vec, cols, lanes, threads, stages;  // lanes, threads: at most
   };
   std::vector<Try> tries;
+  const bool long_rows = p.s > 2 * p.r && p.s > 8;
   tries.reserve(16);  // g++ 12 at -O3 warns wrongly about inserting into an empty vector
   if (nhwc(p)) {
     const int two = size(p) == 2 ? 2 : 1;  // 4 bytes a thread and pixel
     if (p.taps() <= 9) {
       tries = {{two, 7, 96, 160, 4}, {4, 4, 64, 256, 4},   {two, 4, 96, 352, 4},
                {1, 4, 96, 256, 4},   {two, 7, 96, 288, 4}, {two, 4, 96, 512, 6}};
-    } else if (p.s > 2 * p.r && p.s > 8) {  // long rows: a wide tile, or most of what it reads is overlap
+    } else if (long_rows) {  // a wide tile, or most of what it reads is overlap
       tries = {{1, 16, 32, 256, 2}, {1, 8, 32, 256, 2}, {1, 12, 32, 256, 2}, {1, 16, 32, 128, 2}};
     } else if (p.taps() < 49) {
-      tries = {{1, 7, 96, 160, 4}, {two, 4, 96, 128, 4}, {1, 8, 96, 128, 4}, {1, 4, 96, 128, 4}};
+      tries = {{1, 14, 32, 32, 4}, {1, 7, 32, 64, 4},    {1, 7, 32, 128, 4},
+               {1, 8, 32, 64, 4},  {two, 4, 96, 128, 4}, {1, 4, 32, 64, 4}};
+      if (two == 2) std::swap(tries[0], tries[1]);
+    } else if (p.taps() == 49) {
+      tries = {{1, 14, 32, 32, 4}, {1, 7, 32, 64, 4}, {1, 7, 32, 128, 4},
+               {1, 8, 32, 64, 4},  {1, 4, 32, 64, 4}, {1, 4, 32, 128, 4}};
     } else {
-      tries = {{1, 7, 32, 128, 4}, {1, 8, 32, 128, 4}, {1, 4, 32, 128, 4}, {1, 7, 96, 96, 4}};
-      if (p.q % 8 == 0) std::swap(tries[0], tries[1]);
-      if (p.taps() > 49) std::swap(tries[0], tries[2]);
+      tries = {{1, 4, 32, 64, 4}, {1, 4, 32, 128, 4}, {1, 7, 32, 64, 4}, {1, 4, 32, 32, 4}};
     }
   } else if (p.taps() <= 9) {
     tries = {{1, 4, 128, 128, 4}, {1, 8, 128, 128, 4}, {1, 4, 128, 128, 8}, {1, 4, 128, 256, 4}};
-  } else {
+  } else if (long_rows) {
     tries = {{1, 8, 64, 64, 4}, {1, 4, 128, 128, 4}, {1, 8, 128, 128, 4}, {1, 4, 64, 64, 4}};
+  } else if (p.taps() <= 49) {
+    tries = {{1, 4, 64, 64, 4},   {1, 7, 64, 64, 4}, {1, 14, 32, 32, 4},
+             {1, 4, 128, 128, 4}, {1, 8, 64, 64, 4}, {1, 7, 128, 128, 4}};
+  } else {
+    tries = {{1, 4, 64, 64, 4}, {1, 4, 128, 128, 4}, {1, 8, 64, 64, 4}, {1, 8, 128, 128, 4}};
+  }
+  if (p.taps() > 9) {  // shapes that compute a twelfth of the columns and more in vain come last
+    std::stable_partition(tries.begin(), tries.end(), [&](const Try& one) {
+      return one.cols <= 4 || (ceil_div(p.q, one.cols) * one.cols - p.q) * 12 < p.q;
+    });
   }
   tries.insert(tries.end(), {{1, 4, 96, 128, 2}, {1, 2, 96, 128, 2}, {1, 1, 96, 128, 2}});
 
   std::vector<Config> configs;
   for (const auto& [vec, cols, most_lanes, threads, stages] : tries) {
     if (cols >= 2 * covering_power(p.q, 16)) continue;  // a row shorter than that wastes the rest
+    if (cols == 14 && p.q != 14) continue;              // worth its registers where a thread has a whole row
     int tiles = 1, lanes = 1;
     if (nhwc(p)) {
       // Whole pixels where they are small; else parts of equal size.
@@ -235,12 +302,25 @@ KernelSpec kernel(const ConvProblem& p, const Config& config) {
   }
   constants.emplace_back("CHUNK", shape.per * size(p));
   constants.emplace_back("LEAD", shape.lead);
-  constants.emplace_back("STORE", nhwc(p) ? 1 : dividing_power(p.q, dividing_power(config.get("cols"), max_vector(p))));
+  const std::int64_t run = via_shared(p, config) ? shape.tile : config.get("cols");
+  constants.emplace_back("STORE", nhwc(p) ? 1 : dividing_power(p.q, dividing_power(run, max_vector(p))));
+  constants.emplace_back("PITCH", nhwc(p) ? 0 : shape.pitch);
+  constants.emplace_back("WHOLE", whole(p, config) ? 1 : 0);
+  constants.emplace_back("WIDTH", whole(p, config) ? p.w : 0);
+  constants.emplace_back("PAD_LEFT", whole(p, config) ? p.pad_left : 0);
+  constants.emplace_back("WEIGHT_CHUNK", weight_chunk(p, config));
+  constants.emplace_back("VIA_SHARED", via_shared(p, config) ? 1 : 0);
   constants.emplace_back("EVEN", p.q % config.get("cols") == 0 ? 1 : 0);
   constants.emplace_back("X_ROW", nhwc(p) ? p.w * p.c : p.w);
   constants.emplace_back("Y_ROW", nhwc(p) ? p.q * p.k : p.q);
   constants.emplace_back("APART", nhwc(p) ? p.c : 1);
-  return make_spec(dw_stage, std::move(constants), config.get("threads"));
+  KernelSpec spec = make_spec(dw_stage, std::move(constants), config.get("threads"));
+  // 7 columns of 7x7 do with 128 registers, so that a scheduler has four warps; by itself the compiler takes a few
+  // more.
+  if (nhwc(p) && p.dtype == DType::f32 && p.taps() == 49 && config.get("cols") == 7 && config.get("vec") == 1) {
+    spec.min_blocks = 512 / config.get("threads");
+  }
+  return spec;
 }
 
 Geometry geometry(const ConvProblem& p, const Config& config) {

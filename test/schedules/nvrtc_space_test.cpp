@@ -80,6 +80,8 @@ std::int64_t value_class(const std::string& name, std::int64_t value) {
       {"IMAGE_CHUNKS", {}},
       {"GROUP_CHUNKS", {}},
       {"STAGE_PITCH", {}},
+      {"PITCH", {}},
+      {"WIDTH", {}},
       {"FILTER_ROW", {}},
       {"FILTER_COPY", {}},
       {"FILTER_AT", {}},

@@ -69,6 +69,8 @@ constexpr Row rows[] = {
      {1, 1, 1, 1}},
     {"dw_row_of_129", "longer than a block's strip", 1, 3, 1, 1, {3, 129}, {3, 3}, one, one, {1, 1, 1, 1}},
     {"dw_rows_of_56", "rows that one warp holds", 2, 3, 1, 1, {11, 56}, {7, 7}, one, one, {3, 3, 3, 3}},
+    {"dw_rows_of_14", "rows that one thread holds", 2, 8, 1, 1, {9, 14}, {7, 7}, one, one, {3, 3, 3, 3}},
+    {"dw_rows_of_14_s2", "", 1, 8, 1, 1, {12, 28}, {5, 5}, {2, 2}, one, {1, 2, 2, 1}},
     {"dw_planes_of_7", "more images than a matrix has rows", 18, 6, 1, 1, {7, 7}, {3, 3}, one, one, {1, 1, 1, 1}},
     // Strides.
     {"dw_s2", "", 2, 9, 1, 1, {13, 16}, {3, 3}, {2, 2}, one, {1, 0, 1, 0}},
