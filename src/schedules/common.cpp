@@ -32,6 +32,18 @@ void add_group(Constants& constants, const ConvProblem& p) {
   constants.emplace_back("WLAYOUT", one_layout ? 0 : static_cast<std::int64_t>(p.weight_layout));
 }
 
+void add_sizes(Constants& constants, const ConvProblem& p) {
+  const std::pair<const char*, std::int64_t> sizes[] = {{"C", p.c},
+                                                        {"H", p.h},
+                                                        {"W", p.w},
+                                                        {"K", p.k},
+                                                        {"P", p.p},
+                                                        {"Q", p.q},
+                                                        {"PAD_TOP", p.pad_top},
+                                                        {"PAD_LEFT", p.pad_left}};
+  for (const auto& [name, value] : sizes) constants.emplace_back(name, value);
+}
+
 Slide slide_of(const ConvProblem& p) {
   const std::int64_t dil_h = p.r == 1 ? 1 : p.dil_h;
   const std::int64_t common = std::gcd(p.stride_h, dil_h), step = p.stride_h / common;

@@ -26,6 +26,8 @@ Constants common_constants(const ConvProblem&);
 void add_dilation(Constants&, const ConvProblem&);
 /// CPG WLAYOUT; the weight layout is fixed where both mean the same memory.
 void add_group(Constants&, const ConvProblem&);
+/// C H W K P Q PAD_TOP PAD_LEFT, for kernels that compile in everything but the batch.
+void add_sizes(Constants&, const ConvProblem&);
 
 /// Stride and dilation along the rows as a dense window with a stride of its own: output rows of one phase (p, p +
 /// phases, ...) slide over input rows dil_h apart, `step` of them for each output row.

@@ -290,27 +290,11 @@ KernelSpec kernel(const ConvProblem& p, const Config& config) {
   Constants constants = common_constants(p);
   add_dilation(constants, p);
   add_group(constants, p);
+  add_sizes(constants, p);
   const std::pair<const char*, std::int64_t> own[] = {
-      {"C", p.c},
-      {"H", p.h},
-      {"W", p.w},
-      {"K", p.k},
-      {"P", p.p},
-      {"Q", p.q},
-      {"PAD_TOP", p.pad_top},
-      {"PAD_LEFT", p.pad_left},
-      {"OUTS", s.outs},
-      {"COLS", s.cols},
-      {"ROWS", s.rows},
-      {"SPLIT", s.split},
-      {"VEC", s.vec},
-      {"LEAD", s.lead},
-      {"STORE", store_of(p, s)},
-      {"LINES", s.lanes},
-      {"COPY", s.copy},
-      {"IMAGE_BLOCKS", s.blocks},
-      {"ALONG", s.along},
-      {"BLOCK_TILES", s.across},
+      {"OUTS", s.outs},         {"COLS", s.cols},           {"ROWS", s.rows},          {"SPLIT", s.split},
+      {"VEC", s.vec},           {"LEAD", s.lead},           {"STORE", store_of(p, s)}, {"LINES", s.lanes},
+      {"COPY", s.copy},         {"IMAGE_BLOCKS", s.blocks}, {"ALONG", s.along},        {"BLOCK_TILES", s.across},
       {"BLOCK_STRIPS", s.down},
   };
   for (const auto& [name, value] : own) constants.emplace_back(name, value);

@@ -138,25 +138,13 @@ KernelSpec kernel(const ConvProblem& p, const Config& config) {
   Constants constants = common_constants(p);
   add_dilation(constants, p);
   add_group(constants, p);
+  add_sizes(constants, p);
   const std::pair<const char*, std::int64_t> own[] = {
-      {"C", p.c},
-      {"H", p.h},
-      {"W", p.w},
-      {"K", p.k},
-      {"P", p.p},
-      {"Q", p.q},
-      {"PAD_TOP", p.pad_top},
-      {"PAD_LEFT", p.pad_left},
-      {"UNITS", s.units},
-      {"ROWS", s.rows},
-      {"PART", s.part},
-      {"VEC", s.vec},
-      {"LEAD", s.lead},
-      {"STORE", dividing_power(p.q, dividing_power(2 * s.part, max_vector(p)))},
-      {"BESIDE", s.beside},
-      {"IMAGE_BLOCKS", s.blocks},
-      {"ALONG", s.along},
-      {"SWAP", nhwc(p) && s.units % 2 == 0 && p.align >= 8 ? 1 : 0},
+      {"UNITS", s.units},   {"ROWS", s.rows},
+      {"PART", s.part},     {"VEC", s.vec},
+      {"LEAD", s.lead},     {"STORE", dividing_power(p.q, dividing_power(2 * s.part, max_vector(p)))},
+      {"BESIDE", s.beside}, {"IMAGE_BLOCKS", s.blocks},
+      {"ALONG", s.along},   {"SWAP", nhwc(p) && s.units % 2 == 0 && p.align >= 8 ? 1 : 0},
   };
   for (const auto& [name, value] : own) constants.emplace_back(name, value);
   return make_spec(grp_mma_direct, std::move(constants), config.get("threads"));
