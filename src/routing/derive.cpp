@@ -128,8 +128,12 @@ class Deriver {
     return std::none_of(losers_.begin(), losers_.end(), [&](std::size_t i) { return box.holds(points_[i]); });
   }
 
+  /// First over what no rule has yet, then over the rest of what was won: a rule says all that was measured of it.
   Box grow(std::size_t seed, const std::vector<std::size_t>& open) const {
-    Box box(points_[seed]);
+    return widened(widened(Box(points_[seed]), open), winners_);
+  }
+
+  Box widened(Box box, const std::vector<std::size_t>& open) const {
     for (;;) {
       std::optional<Box> best;
       std::size_t most = 0;

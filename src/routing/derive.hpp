@@ -33,7 +33,8 @@ struct DerivedRule {
 };
 
 /// Rules in the order of how many calls they hold. Greedy: each takes a won call that no rule has yet, then the winners
-/// that bring most others with them, as long as no lost call comes inside. Deterministic.
+/// that bring most others with them, as long as no lost call comes inside: first those that no rule has yet, then all
+/// (rules overlap). Deterministic.
 std::vector<DerivedRule> derive_rules(std::span<const MeasuredCall>, const DeriveOptions&);
 
 /// The table as JSON text: the rules with their evidence, limited to what was measured.

@@ -67,6 +67,24 @@ TEST(Derive, NoLostCallComesInside) {
   EXPECT_TRUE(lint(derived).empty());
 }
 
+// A rule made for what others left over says all that was measured around it, not only what is new in it.
+TEST(Derive, RulesOverlap) {
+  std::vector<MeasuredCall> calls;
+  for (const std::int64_t kernel : {3, 5}) {
+    for (const std::int64_t n : {1, 8, 32}) calls.push_back(measured(kernel, n, 2));
+  }
+  for (const std::int64_t n : {1, 8}) calls.push_back(measured(5, n, 2, "dt=f32 tag=nhwc"));
+  calls.push_back(measured(3, 32, 0.9, "dt=f32 tag=nhwc"));
+  const auto rules = derive_rules(calls, {});
+  ASSERT_EQ(rules.size(), 2U);
+  EXPECT_EQ(rules[0].cases.size(), 6U);
+  EXPECT_EQ(rules[1].cases.size(), 6U) << "two of f32, four of f16 beside them";
+  const RoutingTable derived = table_of(calls, rules);
+  EXPECT_TRUE(derived.decide(measured(3, 4, 1, "dt=f32 tag=nhwc").problem, device("h200")).take);
+  EXPECT_FALSE(derived.decide(measured(3, 32, 1, "dt=f32 tag=nhwc").problem, device("h200")).take);
+  EXPECT_TRUE(lint(derived).empty());
+}
+
 TEST(Derive, KindsShareNoRuleAndFewCasesMakeNone) {
   std::vector<MeasuredCall> calls = {measured(3, 8, 2), measured(3, 16, 2)};
   MeasuredCall grouped = calls[0];
