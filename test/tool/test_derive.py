@@ -73,7 +73,8 @@ class Derive(ProgramTest):
         self.assertEqual(self.out.read_text(), "before")
 
     def test_the_shipped_table_follows_from_the_shipped_rows(self):
-        rows = [str(SHIPPED / "bench" / "results" / "nvidia-h200" / name) for name in ("compare.jsonl", "compare_bias.jsonl", "networks.json")]
+        names = ("compare.jsonl", "compare_bias.jsonl", "networks.json", "networks_earlier.json", "grid.json")
+        rows = [str(SHIPPED / "bench" / "results" / "nvidia-h200" / name) for name in names]
         report = self.derive(*rows, "--json").record
         self.assertEqual(report["derived_from"]["slower"], 0)
         self.assertEqual(json.loads(self.out.read_text()), json.loads((SHIPPED / "configs" / "routing" / "nvidia-h200.json").read_text()))
