@@ -122,8 +122,8 @@ def _cell(axes, x, y, rows, theme):
     axes.text(x + 0.42, y, "\n".join(lines), ha="center", va="center", fontsize=9 if len(lines) == 1 else 7.5, linespacing=1.0, color=ink,
               zorder=6, bbox={"facecolor": face, "edgecolor": "none", "pad": 0.8})
     taken = [row.taken for row in rows if row.taken is not None]
-    if taken:
-        fill = "full" if all(taken) else "left" if any(taken) else "none"
+    if taken and not all(taken):
+        fill = "left" if any(taken) else "none"
         axes.plot([x + 0.87], [y - 0.26], marker="o", markersize=5, color=ink, markerfacecoloralt="none", fillstyle=fill,
                   markeredgewidth=0.8, zorder=5)
 
@@ -199,7 +199,7 @@ def _winner_legend(theme, table, failures):
                for i, (face, label) in enumerate(zip(theme.steps, labels))]
     if table:
         handles.append(Patch(facecolor="none", edgecolor=theme.text, linewidth=1.6, label="rules' range"))
-        handles += [_dot(theme, "full", "all taken"), _dot(theme, "left", "some taken"), _dot(theme, "none", "all kept")]
+        handles += [_dot(theme, "left", "some kept"), _dot(theme, "none", "all kept")]
     if failures:
         handles.append(style.entry("✕n: n failed", theme, ""))
     return handles
