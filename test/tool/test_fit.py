@@ -113,6 +113,14 @@ class Pipeline(Fit):
         said = {(c["schedule"], c["config"]): c["predicted"] for c in row["candidates"] if "predicted" in c}
         self.assertEqual(min(said, key=said.get), (dry["schedule"], dry["config"]))
         self.assertTrue(any(c["median_us"] > 0 for c in row["candidates"]))
+        # And one that takes over what was tuned without it.
+        tables = [self.folder / "without.json", self.folder / "later.json"]
+        self.tune([UNSEEN], tables[0])
+        self.tune([UNSEEN], tables[1], "--only-missing", SLUICE_HEURISTIC=str(self.out))
+        without, later = (json.loads(path.read_text())["decisions"][0]["candidates"] for path in tables)
+        self.assertEqual([c["median_us"] for c in later], [c["median_us"] for c in without])
+        self.assertFalse(any("predicted" in c for c in without))
+        self.assertEqual({(c["schedule"], c["config"]): c["predicted"] for c in later if "predicted" in c}, said)
 
         # Another device has no use for it.
         wrong = self.sluice("explain", *words, "--device", "h200", "--heuristic", str(self.out), code=USAGE)
