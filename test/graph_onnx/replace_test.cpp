@@ -174,6 +174,10 @@ TEST(OnnxReplace, LoopBodies) {
 TEST(OnnxReplace, NothingTakenChangesNoByte) {
   graph::OnnxOptions options = forced();
   options.target.force_take = false;
+  const auto table = RoutingTable::from_json(
+      R"({"schema": 1, "device": {"name": "NVIDIA H200", "capability": 90}, "rules": []})", "keeps all");
+  ASSERT_TRUE(table.ok()) << table.error().message;
+  options.target.table = std::make_shared<const RoutingTable>(*table);
   const auto model = model_of(std::string(head) + conv + "z = Relu(y) }");
   const Replaced replaced = replace_in(model, options);
   ASSERT_FALSE(replaced.outcome.error);
