@@ -33,7 +33,7 @@ void choose(Decision& d, const ConvProblem& problem, const DeviceInfo& device, c
   d.origin = Origin::heuristic;
   d.schedule_digest = best.schedule->digest();
   d.candidates = untimed_rows(set);
-  for (std::size_t i = 0; i < set.candidates.size(); ++i) d.candidates[i].predicted = ranked.predicted[i];
+  add_predictions(ranked, set, d.candidates);
   if (heuristic != nullptr) d.heuristic = heuristic->origin();
 }
 

@@ -63,27 +63,17 @@ bool applies(const RowFile& table, const ConvProblem& problem, const Session& se
          match_level(*decision, problem, session.device->info(), session.device->driver(), set) == Match::exact;
 }
 
-/// What the device's heuristic would have said of each candidate, beside what was measured.
-void add_predictions(Decision& decision, const Session& session, const ConvProblem& problem, const CandidateSet& set) {
-  const Heuristic* const model = session.options.heuristic.get();
-  const Ranking ranked = ranking(model, problem, session.device->info(), set, set);
-  for (std::size_t i = 0; i < ranked.predicted.size(); ++i) {
-    const std::string config = set.candidates[i].config.to_string();
-    for (CandidateRecord& row : decision.candidates) {
-      if (row.schedule == set.candidates[i].schedule->name && row.config == config) row.predicted = ranked.predicted[i];
-    }
-  }
-}
-
 /// The winner of one call. Status is an error where nothing could run.
 Result<Decision> tune_one(Session& session, const ConvProblem& problem, const Preflight& looked, bool only_missing,
                           const Log& log) {
   const DeviceInfo& device = session.device->info();
+  // What the device's heuristic would have said of each candidate, beside what was measured.
+  const Ranking predicted = ranking(session.options.heuristic.get(), problem, device, looked.set, looked.set);
   if (only_missing) {
     auto found = session.decisions->find(problem, device, session.device->driver(), looked.set);
     if (found && found->match == Match::exact && !starved(found->decision, session.options.tune.budget.time_ms)) {
       found->decision.problem = problem.to_string();
-      add_predictions(found->decision, session, problem, looked.set);
+      add_predictions(predicted, looked.set, found->decision.candidates);
       return std::move(found->decision);
     }
   }
@@ -94,7 +84,7 @@ Result<Decision> tune_one(Session& session, const ConvProblem& problem, const Pr
   result.decision.route = "take";
   result.decision.budget_ms = options.budget.time_ms;
   result.decision.partial = partial(result.decision.candidates);
-  add_predictions(result.decision, session, problem, looked.set);
+  add_predictions(predicted, looked.set, result.decision.candidates);
   if (const Status saved = session.decisions->save(problem, device, result.decision); !saved.ok()) {
     log.write(LogLevel::debug, saved.error().message);
   }

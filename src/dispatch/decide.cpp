@@ -61,6 +61,14 @@ bool partial(const std::vector<CandidateRecord>& rows) {
   return skipped && timed < enough_timed;
 }
 
+void add_predictions(const Ranking& ranked, const CandidateSet& set, std::vector<CandidateRecord>& rows) {
+  for (std::size_t i = 0; i < ranked.predicted.size(); ++i) {
+    for (CandidateRecord& row : rows) {
+      if (is_row_of(row, set.candidates[i])) row.predicted = ranked.predicted[i];
+    }
+  }
+}
+
 bool found_broken(const std::vector<CandidateRecord>& rows, const Candidate& candidate) {
   return std::any_of(rows.begin(), rows.end(),
                      [&candidate](const CandidateRecord& row) { return failed(row) && is_row_of(row, candidate); });
@@ -118,11 +126,7 @@ std::optional<Winner> Decider::guessed(const Triage& triage, const CandidateSet&
   Winner winner = untimed(triage, set.candidates[*sound], Origin::heuristic);
   if (model != nullptr) winner.decision.heuristic = model->origin();
   if (!rows.empty()) winner.decision.candidates = rows;
-  for (std::size_t i = 0; i < set.candidates.size(); ++i) {
-    for (CandidateRecord& row : winner.decision.candidates) {
-      if (is_row_of(row, set.candidates[i])) row.predicted = ranked.predicted[i];
-    }
-  }
+  add_predictions(ranked, set, winner.decision.candidates);
   return winner;
 }
 

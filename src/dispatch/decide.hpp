@@ -65,6 +65,9 @@ Decision joined(const Decision& record, const Winner&);
 /// Whether the budget let tuning time so few candidates that the choice is worth making again with a larger one.
 bool partial(const std::vector<CandidateRecord>&);
 
+/// Writes what a model predicts of each candidate of `set` beside the row that is of it; others stay as they are.
+void add_predictions(const Ranking&, const CandidateSet& set, std::vector<CandidateRecord>& rows);
+
 /// Whether tuning looked at the candidate and found it wrong, or that it does not compile, load or launch.
 bool found_broken(const std::vector<CandidateRecord>&, const Candidate&);
 
