@@ -55,9 +55,8 @@ bool partial(const std::vector<CandidateRecord>& rows) {
   const auto timed = std::count_if(rows.begin(), rows.end(), [](const CandidateRecord& row) {
     return row.outcome == "timed" || row.outcome == "slow";
   });
-  const bool skipped = std::any_of(rows.begin(), rows.end(), [](const CandidateRecord& row) {
-    return row.outcome == skipped_budget || row.outcome == skipped_compiled;
-  });
+  const bool skipped =
+      std::any_of(rows.begin(), rows.end(), [](const CandidateRecord& row) { return ran_out_of_time(row.outcome); });
   return skipped && timed < enough_timed;
 }
 

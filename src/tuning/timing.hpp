@@ -23,6 +23,10 @@ namespace sl {
 inline constexpr std::string_view skipped_budget = "skipped: budget";
 /// A candidate's outcome where there was time to compile it, and none for more: what another batch may use.
 inline constexpr std::string_view skipped_compiled = "skipped: budget, compiled";
+/// Whether an outcome is either: there was no time, which says nothing of the candidate.
+constexpr bool ran_out_of_time(std::string_view outcome) {
+  return outcome == skipped_budget || outcome == skipped_compiled;
+}
 
 struct TimingOptions {
   int rounds = 9;           ///< replays a candidate

@@ -373,7 +373,7 @@ class Tuning {
   void fail_all(const std::string& reason) {
     std::string all;
     for (const CandidateRecord& record : decision_.candidates) {
-      if (record.outcome == skipped_budget || record.outcome == skipped_compiled) continue;
+      if (ran_out_of_time(record.outcome)) continue;
       all += "; " + record.schedule + " " + record.config + ": " + record.outcome;
       if (all.size() > 2 * outcome_length) break;
     }
