@@ -6,6 +6,7 @@
 // group i + 1 read under row r - 1: every input row is loaded by ldmatrix GROUPS times less often.
 #pragma once
 
+#include "common/band_filters.cuh"
 #include "common/band_stream.cuh"
 #include "common/exact.cuh"
 #include "common/plane_sweep.cuh"
@@ -24,6 +25,8 @@ template <class Cfg>
 struct BandRows {
   using I = Index<Cfg>;
   using E = Element<Cfg::DTYPE>;
+  using Filters = BandFilters<Cfg>;
+  using Kept = typename Filters::Kept;
   static constexpr bool NHWC = Cfg::LAYOUT == kNhwc;
   static constexpr int R = Cfg::R, S = Cfg::S, H = Cfg::H, W = Cfg::W, P = Cfg::P, Q = Cfg::Q;
   static constexpr int G = Cfg::GROUPS, C = Cfg::CHUNKS, NI = Cfg::PACK, KS = Cfg::SPLIT;
@@ -34,8 +37,8 @@ struct BandRows {
   static constexpr bool ONE_TILE = P <= TILE, STREAM = Cfg::STREAM != 0;
   static constexpr int TILES_Q = (Q + 7) / 8;
   static constexpr int HALVES = SOURCES * G;  // of 16 rows
-  // Filter rows of a warp; where several warps share them, so many that the residue of its first row is 0.
-  static constexpr int ROWS = KS == 1 ? R : ((R + KS - 1) / KS + G - 1) / G * G;
+  static constexpr int ROWS = Filters::ROWS;  // filter rows of a warp
+  static constexpr bool KEEP = Filters::KEEP;
   // Input row j of the tile is row j / G of part j % G: the rows of a group lie side by side.
   static constexpr int PART = (G + KS * ROWS - 2) / G + GROUP;
   static constexpr int ROW_BYTES = Cfg::PITCH * 16, PART_BYTES = PART * ROW_BYTES + Cfg::PART_PAD;
@@ -46,39 +49,17 @@ struct BandRows {
   // Rows of x that are loaded for a tile.
   static constexpr int ROWS_IN = TILE + R - 1 < H || (STREAM && !ONE_TILE) ? TILE + R - 1 : H;
 
-  // Tap s of chunk c against tile q is s = 8 (c - q) + 2 t - g + SHIFT: c - q from FIRST on, WORDS of them.
-  static constexpr int SHIFT = Cfg::LEFT - Cfg::LEAD;
-  static constexpr int floor8(int v) { return v >= 0 ? v / 8 : -((7 - v) / 8); }
-  static constexpr int FIRST = -floor8(SHIFT + 7), WORDS = floor8(S + 6 - SHIFT) - FIRST + 1;
-  // A filter row between zeros, of which the next row shares those behind it: elements before its taps, and behind.
-  static constexpr int FILTER_START = 7 - 8 * FIRST - SHIFT, FILTER_REST = 8 * WORDS + 8 - FILTER_START - S;
-  static constexpr int FILTER_ROW = (S + (FILTER_START > FILTER_REST ? FILTER_START : FILTER_REST) + 1) / 2 * 2;
-  static constexpr int FILTER_BYTES = 2 * FILTER_ROW, CHANNEL_ROWS = KS * ROWS;
-  // The second copy is one element ahead, and lies half the banks further.
-  static constexpr bool KEEP = Cfg::KEEP != 0, BARE = STREAM && KEEP;  // no filters in shared memory
-  static constexpr int FILTER_COPY =
-      BARE ? 0 : (CHANNELS * CHANNEL_ROWS * FILTER_BYTES + 16 * WORDS + 16 + 127) / 128 * 128 + 64;
-  static constexpr int FILTERS_AT = IMAGES * IMAGE_BYTES, PARTIAL_AT = FILTERS_AT + (2 * FILTER_COPY + 127) / 128 * 128;
+  static constexpr int FILTERS_AT = IMAGES * IMAGE_BYTES, PARTIAL_AT = FILTERS_AT + (Filters::BYTES + 127) / 128 * 128;
   static constexpr int TILES = HALVES * TILES_Q;  // of 16 x 8 sums
-  static constexpr int WARPS = THREADS / 32, AT_ONCE = WARPS / KS, UNITS = CHANNELS * (IMAGES / NI);
-  static constexpr int KEPT = KEEP && CHANNELS > AT_ONCE ? CHANNELS / AT_ONCE : 1;  // channels of a warp
+  static constexpr int AT_ONCE = Filters::AT_ONCE, KEPT = Filters::KEPT, UNITS = CHANNELS * (IMAGES / NI);
   // Outputs replace the planes; where a block goes on, the very pixels of the input, and the zeros beside them stay.
   static constexpr int OUT_ROW = STREAM ? Cfg::TOP : 0, OUT_COLUMN = STREAM ? Cfg::LEAD : 0;
   static_assert(!STREAM || (NHWC && KS == 1 && P == H && Q == W && Cfg::TOP < R), "outputs in the place of inputs");
-  /// Chunks [first_chunk, end_chunk) meet tile q.
-  static constexpr int first_chunk(int q) { return q + FIRST > 0 ? q + FIRST : 0; }
-  static constexpr int end_chunk(int q) { return q + FIRST + WORDS < C ? q + FIRST + WORDS : C; }
-  /// Whether some tile meets the word's chunk.
-  static constexpr bool used(int word) {
-    for (int q = 0; q < TILES_Q; ++q) {
-      if (q + FIRST + word >= first_chunk(q) && q + FIRST + word < end_chunk(q)) return true;
-    }
-    return false;
-  }
   static constexpr int products() {  // matrix instructions of a group and filter row
     int count = 0;
     for (int q = 0; q < TILES_Q; ++q) {
-      if (end_chunk(q) > first_chunk(q)) count += (end_chunk(q) + 1) / 2 - first_chunk(q) / 2;
+      if (Filters::end_chunk(q) > Filters::first_chunk(q))
+        count += (Filters::end_chunk(q) + 1) / 2 - Filters::first_chunk(q) / 2;
     }
     return count;
   }
@@ -94,18 +75,20 @@ struct BandRows {
 
   const SlParams& p;
   unsigned char* const memory;
-  const Shared planes, filters, waiting;
+  const Shared planes, waiting;
+  Filters filters;
   int channel0, channels;  ///< the first; that exist
   I number;                ///< of the step
   Step now;
 
   SL_DEVICE BandRows(const SlParams& params, unsigned char* shared)
-      : p(params), memory(shared), planes(shared), filters(planes + FILTERS_AT), waiting(planes + PARTIAL_AT) {
+      : p(params), memory(shared), planes(shared), waiting(planes + PARTIAL_AT), filters{params, planes + FILTERS_AT} {
     number = static_cast<I>(block_id());
     channel0 = static_cast<int>(take(number, p.div[0])) * CHANNELS;
     now = step_of(number);
     const int left = static_cast<int>(p.c) - channel0;
     channels = Cfg::WHOLE != 0 || left > CHANNELS ? CHANNELS : left;
+    filters.channel0 = channel0, filters.channels = channels;
   }
   SL_DEVICE Step step_of(I step) const {
     const int top = ONE_TILE ? 0 : static_cast<int>(take(step, p.div[1])) * TILE;
@@ -277,65 +260,6 @@ struct BandRows {
     }
   }
 
-  // The filters lie in shared memory as rows of taps between zeros, twice, so that every word of a band matrix is an
-  // aligned word. ABREAST threads bring one piece of a row.
-  static constexpr int ABREAST = S <= 8 ? 8 : S <= 16 ? 16 : 32, PIECES = (S + 31) / 32;  // of a filter row
-  static constexpr int PIECES_AT_ONCE = THREADS / ABREAST, ALL_PIECES = CHANNELS * R * PIECES;
-  struct TapBatch {
-    static constexpr int ALL = (ALL_PIECES + PIECES_AT_ONCE - 1) / PIECES_AT_ONCE, COUNT = ALL < 32 ? ALL : 16;
-    Bits<Cfg> tap[COUNT];
-  };
-  struct Tap {
-    int row, s;
-    bool there;
-  };
-  SL_DEVICE Tap tap(int turn) const {
-    const int piece = thread_id() / ABREAST + turn * PIECES_AT_ONCE;
-    Tap t{piece / PIECES, piece % PIECES * 32 + thread_id() % ABREAST, false};
-    t.there = t.row < channels * R && t.s < S;
-    return t;
-  }
-  SL_DEVICE void fetch(TapBatch& batch, int turn) const {
-    const Bits<Cfg>* from = static_cast<const Bits<Cfg>*>(p.weight) + static_cast<long long>(channel0) * (R * S);
-    SL_UNROLL
-    for (int b = 0; b < TapBatch::COUNT; ++b) {
-      const Tap t = tap(turn + b);
-      batch.tap[b] = t.there ? load_readonly(from + (t.row * S + t.s)) : static_cast<Bits<Cfg>>(0);
-    }
-  }
-  SL_DEVICE void put(const TapBatch& batch, int turn) const {
-    SL_UNROLL
-    for (int b = 0; b < TapBatch::COUNT; ++b) {
-      const Tap t = tap(turn + b);
-      const int row = CHANNEL_ROWS == R ? t.row : t.row / R * CHANNEL_ROWS + t.row % R;
-      const Shared to = filters + (row * FILTER_BYTES + (FILTER_START + t.s) * 2);
-      if (t.there) store_shared_half(to, batch.tap[b]);
-      if (t.there) store_shared_half(to + (FILTER_COPY - 2), batch.tap[b]);
-    }
-  }
-
-  SL_DEVICE void clear_filters() const { clear(filters, 2 * FILTER_COPY); }
-  SL_DEVICE static void clear(Shared first, int bytes) {
-    SL_UNROLL_BY(4)
-    for (int i = thread_id() * 16; i < bytes; i += THREADS * 16) clear_shared(first + i);
-  }
-  /// Filters on their way into shared memory, after `between`, which ends with a barrier.
-  template <class Between>
-  SL_DEVICE void load_filters(const Between& between) const {
-    TapBatch some;
-    fetch(some, 0);
-    clear_filters();
-    between();
-    put(some, 0);
-    if constexpr (TapBatch::ALL > TapBatch::COUNT) {
-      SL_UNROLL_BY(1)
-      for (int turn = TapBatch::COUNT; turn < TapBatch::ALL; turn += TapBatch::COUNT) {
-        fetch(some, turn);
-        put(some, turn);
-      }
-    }
-  }
-
   SL_DEVICE void load() const {
     [[maybe_unused]] Pixels pixels;
     if constexpr (NHWC) {
@@ -343,7 +267,7 @@ struct BandRows {
     } else {
       load_nchw();
     }
-    load_filters([&] {
+    filters.load([&] {
       clear_margins();
       barrier();
     });
@@ -359,16 +283,6 @@ struct BandRows {
     }
     if constexpr (!OWN) copy_async_wait<0>();
     barrier();
-  }
-
-  SL_DEVICE static void load_bands(unsigned (&band)[WORDS], Shared filter, int row) {
-    SL_UNROLL
-    for (int i = 0; i < WORDS; ++i) band[i] = used(i) ? load_shared(filter + (row * FILTER_BYTES + 16 * i)) : 0;
-  }
-  /// Where this lane finds its words of the band matrices of `channel`, from filter row `row` on.
-  SL_DEVICE Shared filter_of(int channel, int row) const {
-    const int lane = thread_id() % 32, ahead = 7 - lane / 4 + 2 * (lane % 4);
-    return filters + ((channel * CHANNEL_ROWS + row) * FILTER_BYTES + ahead % 2 * FILTER_COPY + ahead / 2 * 4);
   }
 
   static constexpr int QUADS = (C + 1) / 2;  // fragments of A: 16 rows of two chunks
@@ -396,19 +310,19 @@ struct BandRows {
   }
 
   /// One filter row: `a` holds the rows of groups 0, 1, ... from slot `turn` of the ring on.
-  SL_DEVICE static void multiply(Sums& sums, const Rows& a, int turn, const unsigned (&band)[WORDS]) {
+  SL_DEVICE static void multiply(Sums& sums, const Rows& a, int turn, const typename Filters::Band& band) {
     SL_UNROLL
     for (int half = 0; half < HALVES; ++half) {
       SL_UNROLL
       for (int q = 0; q < TILES_Q; ++q) {
         SL_UNROLL
-        for (int i = first_chunk(q) / 2; 2 * i < end_chunk(q); ++i) {
+        for (int i = Filters::first_chunk(q) / 2; 2 * i < Filters::end_chunk(q); ++i) {
           const unsigned(&quad)[4] = a[half / G][(half % G + turn) % RING][i];
-          const int word = 2 * i - q - FIRST;  // of the quad's first chunk
-          if (2 * i < first_chunk(q)) {
+          const int word = 2 * i - q - Filters::FIRST;  // of the quad's first chunk
+          if (2 * i < Filters::first_chunk(q)) {
             const unsigned right[2] = {quad[2], quad[3]};
             mma_k8<Cfg::DTYPE>(sums[half][q], right, band[word + 1]);
-          } else if (2 * i + 1 == end_chunk(q)) {
+          } else if (2 * i + 1 == Filters::end_chunk(q)) {
             const unsigned left[2] = {quad[0], quad[1]};
             mma_k8<Cfg::DTYPE>(sums[half][q], left, band[word]);
           } else {
@@ -421,19 +335,18 @@ struct BandRows {
 
   /// Planes of one chunk: the two halves of a product's inner dimension are two filter rows.
   static constexpr bool PAIRED = C == 1 && G == 1;
-  SL_DEVICE static void compute_pairs(Sums& sums, Shared at, Shared filter,
-                                      const unsigned (&kept)[KEEP ? ROWS : 1][WORDS]) {
-    constexpr int WORD = -FIRST;
+  SL_DEVICE static void compute_pairs(Sums& sums, Shared at, Shared filter, const typename Filters::Bands& kept) {
+    constexpr int WORD = -Filters::FIRST;
     at = at + thread_id() % 32 / 16 * (ROW_BYTES - 16);
     SL_UNROLL
     for (int r = 0; r < ROWS; r += 2) {
-      unsigned band[2][WORDS];
+      typename Filters::Band band[2];
       SL_UNROLL
       for (int i = 0; i < 2 && r + i < ROWS; ++i) {
         if constexpr (KEEP) {
           band[i][WORD] = kept[r + i][WORD];
         } else {
-          load_bands(band[i], filter, r + i);
+          Filters::words(band[i], filter, r + i);
         }
       }
       SL_UNROLL
@@ -454,7 +367,7 @@ struct BandRows {
 
   /// The sums of filter rows [row, row + ROWS) for PACK planes of one channel.
   SL_DEVICE void compute(Sums& sums, int image, int channel, int row, Shared filter,
-                         const unsigned (&kept)[KEEP ? ROWS : 1][WORDS]) const {
+                         const typename Filters::Bands& kept) const {
     const int lane = thread_id() % 32;  // names row lane % 8 of the matrix: high rows, right chunk
     Shared at = planes + (plane_at(image, channel) + (row / G + lane % 8) * ROW_BYTES + lane / 8 % 2 * HIGH_BYTES +
                           lane / 16 * 16);
@@ -470,18 +383,18 @@ struct BandRows {
     Rows a;
     SL_UNROLL
     for (int j = 0; j < G; ++j) load_rows(a, j, at + row_at(j));
-    unsigned band[WORDS] = {};
-    if constexpr (!KEEP) load_bands(band, filter, 0);
+    typename Filters::Band band = {};
+    if constexpr (!KEEP) Filters::words(band, filter, 0);
     const auto filter_row = [&](int r, bool last) {  // what the next row needs is on its way meanwhile
-      unsigned next[WORDS] = {};
+      typename Filters::Band next = {};
       if (!last) load_rows(a, (r + G) % RING, at + row_at(r + G));
       if constexpr (KEEP) {
         multiply(sums, a, r % RING, kept[r]);
       } else {
-        if (!last) load_bands(next, filter, r + 1);
+        if (!last) Filters::words(next, filter, r + 1);
         multiply(sums, a, r % RING, band);
         SL_UNROLL
-        for (int i = 0; i < WORDS; ++i) band[i] = next[i];
+        for (int i = 0; i < Filters::WORDS; ++i) band[i] = next[i];
       }
     };
     constexpr int STEP = ROLLED ? RING : ROWS, LAST = ROWS - (ROWS - 1) / STEP * STEP;
@@ -490,7 +403,7 @@ struct BandRows {
       SL_UNROLL
       for (int i = 0; i < STEP; ++i) filter_row(i, false);
       at = at + STEP / G * ROW_BYTES;
-      filter = filter + STEP * FILTER_BYTES;
+      filter = filter + STEP * Filters::ROW_BYTES;
     }
     SL_UNROLL
     for (int i = 0; i < LAST; ++i) filter_row(i, i + 1 == LAST);
@@ -610,16 +523,6 @@ struct BandRows {
     }
   }
 
-  /// The band matrices of a warp's channels, of which unit number n is of channel n % KEPT.
-  using Kept = unsigned[KEPT][KEEP ? ROWS : 1][WORDS];
-  SL_DEVICE void keep_bands(Kept& kept) const {
-    SL_UNROLL
-    for (int i = 0; i < KEPT; ++i) {
-      const int channel = (thread_id() / 32 / KS + i * AT_ONCE) % CHANNELS;
-      SL_UNROLL
-      for (int r = 0; KEEP && r < ROWS; ++r) load_bands(kept[i][r], filter_of(channel, share() * ROWS), r);
-    }
-  }
   /// Which of the filter rows are the warp's.
   SL_DEVICE static int share() { return KS == 1 ? 0 : thread_id() / 32 % KS; }
 
@@ -635,13 +538,13 @@ struct BandRows {
     }
   }
   /// One unit of each warp (of SPLIT warps).
-  SL_DEVICE void compute_unit(int unit0, const unsigned (&kept)[KEEP ? ROWS : 1][WORDS]) const {
+  SL_DEVICE void compute_unit(int unit0, const typename Filters::Bands& kept) const {
     const int warp = thread_id() / 32, share = this->share();
     {
       const Unit unit = unit_of(unit0 + warp / KS);
       Sums sums;
       if (unit.there) {
-        compute(sums, unit.image, unit.channel, share * ROWS, filter_of(unit.channel, share * ROWS), kept);
+        compute(sums, unit.image, unit.channel, share * ROWS, filters.of(unit.channel, share * ROWS), kept);
       }
       if constexpr (KS == 1) {
         if (!unit.there) return;
@@ -720,7 +623,7 @@ struct BandRows {
   SL_DEVICE void run() {
     load();
     Kept kept = {};
-    keep_bands(kept);
+    filters.keep(kept, share());
     compute_all(kept);
     if constexpr (OWN) return;
     barrier();

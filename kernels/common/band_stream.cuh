@@ -3,6 +3,7 @@
 // neighbouring pixels of V channels as V words, and takes the results from the very places where its next pixels go.
 #pragma once
 
+#include "common/band_filters.cuh"
 #include "common/dtype.cuh"
 #include "common/index.cuh"
 
@@ -15,11 +16,10 @@ struct BandStream : Base {
   using I = typename Base::I;
   using Kept = typename Base::Kept;
   using Step = typename Base::Step;
-  using Base::AT_ONCE, Base::BARE, Base::CHANNELS, Base::FILTERS_AT, Base::FIRST, Base::H, Base::IMAGES, Base::KEEP;
-  using Base::channel0, Base::channels, Base::memory, Base::now, Base::number, Base::p, Base::planes, Base::waiting;
-  using Base::first_row, Base::plane_at, Base::row_at, Base::step_of, Base::used;
-  using Base::KEPT, Base::ONE_TILE, Base::P, Base::R, Base::ROWS, Base::ROWS_IN, Base::S, Base::SHIFT, Base::THREADS;
-  using Base::TILE, Base::V, Base::W, Base::WORDS;
+  using Base::channel0, Base::channels, Base::filters, Base::memory, Base::now, Base::number, Base::p, Base::planes;
+  using Base::FILTERS_AT, Base::H, Base::IMAGES, Base::ONE_TILE, Base::P, Base::ROWS_IN, Base::THREADS, Base::TILE;
+  using Base::first_row, Base::plane_at, Base::row_at, Base::step_of, Base::waiting;
+  using Base::V, Base::W;
   using LinesIn = typename Base::LinesIn;
 
   /// A thread's pairs of pixels of every step. Where outputs lie in memory is where inputs do.
@@ -107,31 +107,6 @@ struct BandStream : Base {
       }
     }
   }
-  /// keep_bands() straight from memory. Taps beyond the filter are read where there is one, and masked: no branches.
-  SL_DEVICE void fetch_bands(Kept& kept) const {
-    const int lane = thread_id() % 32, s0 = lane % 4 * 2 - lane / 4 + SHIFT;
-    SL_UNROLL
-    for (int i = 0; i < KEPT; ++i) {
-      const int mine = (thread_id() / 32 + i * AT_ONCE) % CHANNELS;
-      const int channel = Cfg::WHOLE != 0 || mine < channels ? mine : 0;
-      const Bits<Cfg>* const from =
-          static_cast<const Bits<Cfg>*>(p.weight) + static_cast<long long>(channel0 + channel) * (R * S);
-      SL_UNROLL
-      for (int word = 0; word < WORDS; ++word) {
-        if (!used(word)) continue;
-        const int s = s0 + 8 * (FIRST + word);
-        const Bits<Cfg>* const low = from + (inside(s, S) ? s : 0);
-        const Bits<Cfg>* const high = from + (inside(s + 1, S) ? s + 1 : 0);
-        const unsigned mask = (inside(s, S) ? 0xffffU : 0U) | (inside(s + 1, S) ? 0xffff0000U : 0U);
-        SL_UNROLL
-        for (int r = 0; KEEP && r < ROWS; ++r) {
-          const unsigned left = load_readonly(low + r * S), right = load_readonly(high + r * S);
-          kept[i][r][word] = permute_bytes(left, right, 0x5410U) & mask;
-        }
-      }
-    }
-  }
-
   /// Step after step. The pixels of the next one are on their way while the warps multiply, and go to the places whose
   /// outputs the same thread has just stored.
   SL_DEVICE void run() {
@@ -140,12 +115,12 @@ struct BandStream : Base {
     Next next;
     fetch(next, items, now);
     Kept kept = {};
-    Base::clear(planes, FILTERS_AT);
-    if constexpr (BARE) {
-      fetch_bands(kept);
+    clear_block<THREADS>(planes, FILTERS_AT);
+    if constexpr (Base::Filters::BARE) {
+      filters.fetch(kept);
       barrier();
     } else {
-      Base::load_filters([] { barrier(); });
+      filters.load([] { barrier(); });
     }
     SL_UNROLL_BY(1)
     while (true) {
