@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -252,8 +253,9 @@ Regret judge(const RoutingTable& table, const DeviceInfo& device, std::span<cons
     ++regret.slower;
     if (loss <= worst) continue;
     worst = loss;
-    regret.worst = call.problem.to_string() + ": " + json_real(call.time_us).dump() + " us, the baseline " +
-                   json_real(call.baseline_us).dump() + " us";
+    char times[96];
+    std::snprintf(times, sizeof times, ": %.4g us, the baseline %.4g us", call.time_us, call.baseline_us);
+    regret.worst = call.problem.to_string() + times;
   }
   const auto count = static_cast<double>(std::max<std::int64_t>(1, regret.calls));
   regret.over_oracle = std::exp(over / count);
