@@ -1,7 +1,7 @@
 // dw_band (kernels/dw_band.cuh): 16-bit depthwise NCHW as banded matrices on the matrix unit. Knobs: copy elements of
-// an asynchronous copy, tiles of 8 outputs a strip, share output channels that multiply one A, batch output rows of
-// one turn of the loop, depth turns that a warp's ring holds, rows a piece slides down (a run-time number: it costs no
-// compilation).
+// an asynchronous copy, tiles of 8 outputs a strip, blocks strips of a piece that lie side by side in a row, share
+// output channels that multiply one A, batch output rows of one turn of the loop, depth turns that a warp's ring holds,
+// rows a piece slides down (a run-time number: it costs no compilation).
 #include <algorithm>
 
 #include "schedules/common.hpp"
@@ -27,8 +27,14 @@ struct Window {
   bool whole;  ///< the input row itself, where one strip covers the output row: what lies left and right is no column
   std::int64_t lead, words;
 };
-Window window_of(const ConvProblem& p, std::int64_t tiles, std::int64_t copy) {
-  const std::int64_t lead = (copy - p.pad_left % copy) % copy;
+/// How rows are cut up and brought in: three of the knobs.
+struct Cut {
+  std::int64_t copy, tiles, blocks;
+};
+Cut cut_of(const Config& config) { return {config.get("copy"), config.get("tiles"), config.get("blocks")}; }
+
+Window window_of(const ConvProblem& p, const Cut& cut) {
+  const std::int64_t copy = cut.copy, tiles = cut.tiles, lead = (copy - p.pad_left % copy) % copy;
   const std::int64_t span = (8 * tiles - 1) * p.stride_w + (p.s - 1) * dilation_w(p) + 1 + lead;
   const Window band = {.whole = false, .lead = lead, .words = ceil_div(span, 8)};
   const Window whole = {.whole = true, .lead = -p.pad_left, .words = ceil_div(p.w, 8)};
@@ -39,21 +45,35 @@ Window window_of(const ConvProblem& p, std::int64_t tiles, std::int64_t copy) {
 struct Piece {
   std::int64_t blocks, strips, across;  ///< pieces across a row
 };
-Piece piece_of(const ConvProblem& p, std::int64_t tiles) {
-  const std::int64_t blocks_of_a_row = ceil_div(p.q, 8 * tiles);
-  Piece best{};
-  double most = -1;  // strips of a warp that compute something
-  for (std::int64_t blocks = std::min(blocks_of_a_row, strips_of_a_warp); blocks >= 1; --blocks) {
-    const std::int64_t across = ceil_div(blocks_of_a_row, blocks), strips = strips_of_a_warp / blocks;
-    const double used = static_cast<double>(strips * blocks_of_a_row) / static_cast<double>(across);
-    if (used > most) best = {.blocks = blocks, .strips = strips, .across = across}, most = used;
-  }
-  return best;
+std::int64_t blocks_of_a_row(const ConvProblem& p, std::int64_t tiles) { return ceil_div(p.q, 8 * tiles); }
+Piece piece_of(const ConvProblem& p, const Cut& cut) {
+  return {cut.blocks, strips_of_a_warp / cut.blocks, ceil_div(blocks_of_a_row(p, cut.tiles), cut.blocks)};
 }
 
 /// Chunks (8 columns: a row of ldmatrix) of one row of a piece.
-std::int64_t chunks_of(const ConvProblem& p, std::int64_t copy, std::int64_t tiles) {
-  return (piece_of(p, tiles).blocks - 1) * tiles * p.stride_w + window_of(p, tiles, copy).words;
+std::int64_t chunks_of(const ConvProblem& p, const Cut& cut) {
+  return (cut.blocks - 1) * cut.tiles * p.stride_w + window_of(p, cut).words;
+}
+
+struct Way {
+  double cost;
+  Cut cut;
+};
+/// Ways to cut rows, the one first that should cost least: a warp's instructions are shared by the strips that compute
+/// something, and some of them grow with the columns that are brought in for 8 outputs: 7x7 on rows of 56 takes 16.9 us
+/// (32 images of 96 channels, f16, H200) with 16 pieces of one strip; a prototype with 2 pieces of 7 strips took 12.8.
+std::vector<Way> cuts_of_a_row(const ConvProblem& p, std::int64_t copy, std::int64_t tiles) {
+  const std::int64_t row = blocks_of_a_row(p, tiles);
+  std::vector<Way> ways;
+  for (std::int64_t blocks = std::min(row, strips_of_a_warp); blocks >= 1; --blocks) {
+    const Cut cut = {copy, tiles, blocks};
+    const Piece piece = piece_of(p, cut);
+    const double used = static_cast<double>(piece.strips * row) / static_cast<double>(piece.across);
+    const double brought = static_cast<double>(chunks_of(p, cut)) / static_cast<double>(blocks * tiles * p.stride_w);
+    ways.push_back({(1 + brought) / used, cut});
+  }
+  std::stable_sort(ways.begin(), ways.end(), [](const Way& a, const Way& b) { return a.cost < b.cost; });
+  return ways;
 }
 
 /// How a row of a piece gets into the ring.
@@ -61,10 +81,11 @@ struct Arrival {
   bool full;  ///< a piece spans its row: what lies left and right of it stays zero
   std::int64_t start, copies;
 };
-Arrival arrival_of(const ConvProblem& p, std::int64_t copy, std::int64_t tiles) {
-  const Window window = window_of(p, tiles, copy);
-  const std::int64_t held = 8 * chunks_of(p, copy, tiles), start = window.whole ? 0 : p.pad_left + window.lead;
-  if (piece_of(p, tiles).across == 1 && start + copy <= held) {
+Arrival arrival_of(const ConvProblem& p, const Cut& cut) {
+  const Window window = window_of(p, cut);
+  const std::int64_t copy = cut.copy;
+  const std::int64_t held = 8 * chunks_of(p, cut), start = window.whole ? 0 : p.pad_left + window.lead;
+  if (piece_of(p, cut).across == 1 && start + copy <= held) {
     return {.full = true, .start = start, .copies = std::min(p.w, held - start) / copy};
   }
   return {.full = false, .start = 0, .copies = held / copy};
@@ -72,43 +93,51 @@ Arrival arrival_of(const ConvProblem& p, std::int64_t copy, std::int64_t tiles) 
 
 /// Chunks from one piece's row to the next one's, so that as few as possible of the 8 rows that ldmatrix reads at a
 /// time lie in the same banks.
-std::int64_t pitch_of(const ConvProblem& p, std::int64_t copy, std::int64_t tiles) {
-  const Piece piece = piece_of(p, tiles);
+std::int64_t pitch_of(const ConvProblem& p, const Cut& cut) {
+  const Piece piece = piece_of(p, cut);
   const auto conflicts = [&](std::int64_t pitch) {
     std::int64_t extra = 0;
     for (std::int64_t half = 0; half < 2; ++half) {
       std::int64_t users[8] = {};
       for (std::int64_t i = 8 * half; i < std::min(8 * half + 8, piece.strips * piece.blocks); ++i) {
-        ++users[(i / piece.blocks * pitch + i % piece.blocks * tiles * p.stride_w) % 8];
+        ++users[(i / piece.blocks * pitch + i % piece.blocks * cut.tiles * p.stride_w) % 8];
       }
       extra += *std::max_element(users, users + 8);
     }
     return extra;
   };
-  std::int64_t best = chunks_of(p, copy, tiles);
-  for (std::int64_t pitch = best + 1; pitch < chunks_of(p, copy, tiles) + 8; ++pitch) {
+  std::int64_t best = chunks_of(p, cut);
+  for (std::int64_t pitch = best + 1; pitch < chunks_of(p, cut) + 8; ++pitch) {
     if (conflicts(pitch) < conflicts(best)) best = pitch;
   }
   return best;
 }
 
 /// Registers a lane needs, from what it keeps: the band, sums in flight, one row, what it copies, and about 40 besides.
-std::int64_t registers_of(const ConvProblem& p, std::int64_t copy, std::int64_t tiles, std::int64_t share,
-                          std::int64_t batch) {
+std::int64_t registers_of(const ConvProblem& p, const Cut& cut, std::int64_t share, std::int64_t batch) {
   const Slide slide = slide_of_rows(p);
-  const Window window = window_of(p, tiles, copy);
-  const Piece piece = piece_of(p, tiles);
-  const std::int64_t band = share * tiles * p.r * window.words;
-  const std::int64_t sums = share * tiles * (slide.slots - 1 + batch) * 4;
+  const Window window = window_of(p, cut);
+  const Piece piece = piece_of(p, cut);
+  const std::int64_t band = share * cut.tiles * p.r * window.words;
+  const std::int64_t sums = share * cut.tiles * (slide.slots - 1 + batch) * 4;
   const std::int64_t copies =
-      ceil_div(piece.strips * arrival_of(p, copy, tiles).copies, 32) * (p.needs_64bit_offsets() ? 7 : 5);
+      ceil_div(piece.strips * arrival_of(p, cut).copies, 32) * (p.needs_64bit_offsets() ? 7 : 5);
   return band + sums + 2 * window.words + copies + 44;
 }
 constexpr std::int64_t register_budget = 220;
 
 /// Bytes of a warp's ring of so many steps.
-std::int64_t ring_bytes(const ConvProblem& p, std::int64_t copy, std::int64_t tiles, std::int64_t steps) {
-  return steps * slide_of_rows(p).fresh * piece_of(p, tiles).strips * pitch_of(p, copy, tiles) * 16;
+std::int64_t ring_bytes(const ConvProblem& p, const Cut& cut, std::int64_t steps) {
+  return steps * slide_of_rows(p).fresh * piece_of(p, cut).strips * pitch_of(p, cut) * 16;
+}
+
+/// The cut whose ring is smallest: what runs where any other does.
+Cut narrow_cut(const ConvProblem& p) {
+  Cut best = {2, 1, 1};
+  for (const Way& way : cuts_of_a_row(p, 2, 1)) {
+    if (ring_bytes(p, way.cut, 1) < ring_bytes(p, best, 1)) best = way.cut;
+  }
+  return best;
 }
 
 /// Whether the rows of a turn leave as 16-byte vectors by way of shared memory: pieces that span their rows, and turns
@@ -117,19 +146,19 @@ bool leaves_in_vectors(const ConvProblem& p, const Config& config) {
   const std::int64_t batch = config.get("batch");
   const bool whole_turns = p.p % batch == 0 && config.get("rows") % batch == 0 && batch * p.q % 8 == 0;
   return whole_turns && p.q % 2 == 0 && max_vector(p) == 8 && slide_of_rows(p).phases == 1 && !rows_are_images(p) &&
-         piece_of(p, config.get("tiles")).across == 1 && config.get("share") == 1;
+         piece_of(p, cut_of(config)).across == 1 && config.get("share") == 1;
 }
 
 /// Elements of shared memory from one piece's finished rows to the next one's: 16-byte aligned, with the fewest lanes
 /// of a store in the same bank.
-std::int64_t leaving_pitch(const ConvProblem& p, std::int64_t tiles, std::int64_t batch) {
-  const Piece piece = piece_of(p, tiles);
+std::int64_t leaving_pitch(const ConvProblem& p, const Cut& cut, std::int64_t batch) {
+  const Piece piece = piece_of(p, cut);
   const auto conflicts = [&](std::int64_t pitch) {
     std::int64_t worst = 0;
     for (std::int64_t half = 0; half < 2; ++half) {
       std::int64_t users[32] = {};
       for (std::int64_t i = 8 * half; i < std::min(8 * half + 8, piece.strips * piece.blocks); ++i) {
-        const std::int64_t word = i / piece.blocks * pitch / 2 + i % piece.blocks * 4 * tiles;
+        const std::int64_t word = i / piece.blocks * pitch / 2 + i % piece.blocks * 4 * cut.tiles;
         for (std::int64_t t = 0; t < 4; ++t) worst = std::max(worst, ++users[(word + t) % 32]);
       }
     }
@@ -148,7 +177,7 @@ struct BandWork {
 };
 BandWork work_of(const ConvProblem& p, const Config& config) {
   const Slide slide = slide_of_rows(p);
-  const Piece piece = piece_of(p, config.get("tiles"));
+  const Piece piece = piece_of(p, cut_of(config));
   const bool images = rows_are_images(p);
   BandWork work{};
   work.rows = config.get("rows");
@@ -168,11 +197,11 @@ BandWork work_of(const ConvProblem& p, const Config& config) {
 }
 
 std::int64_t smem_of(const ConvProblem& p, const Config& config) {
-  const std::int64_t tiles = config.get("tiles"), batch = config.get("batch");
+  const Cut cut = cut_of(config);
+  const std::int64_t batch = config.get("batch");
   const std::int64_t leaving =
-      config.get("store") == 8 ? 2 * piece_of(p, tiles).strips * leaving_pitch(p, tiles, batch) : 0;
-  return (ring_bytes(p, config.get("copy"), tiles, batch * config.get("depth")) + leaving) *
-         (config.get("threads") / 32);
+      config.get("store") == 8 ? 2 * piece_of(p, cut).strips * leaving_pitch(p, cut, batch) : 0;
+  return (ring_bytes(p, cut, batch * config.get("depth")) + leaving) * (config.get("threads") / 32);
 }
 
 Refusal can_run(const ConvProblem& p, const DeviceInfo&) {
@@ -182,17 +211,19 @@ Refusal can_run(const ConvProblem& p, const DeviceInfo&) {
   if (Refusal refusal = coordinates_too_large(p)) return refusal;
   if (p.w % 2 != 0) return refuse("w", p.w, "an odd row length: rows do not start on the 4 bytes of a copy");
   if (p.align < 4) return refuse("align", p.align, "asynchronous copies move at least 4 bytes");
-  if (registers_of(p, 2, 1, 1, 1) > register_budget) {
+  const Cut narrow = narrow_cut(p);
+  if (registers_of(p, narrow, 1, 1) > register_budget) {
     return refuse("r", p.r, "the bands of all kernel rows do not fit in registers");
   }
-  if (ring_bytes(p, 2, 1, 2) > static_smem_limit) {
+  if (ring_bytes(p, narrow, 2) > static_smem_limit) {
     return refuse("stride_h", p.stride_h, "the input rows of two steps do not fit in 48 KiB of shared memory");
   }
   return too_many_blocks(p, {.channel_blocks = p.k, .tiles = p.q, .strips = p.p}, 32);
 }
 
 Refusal fits(const ConvProblem& p, const Config& config) {
-  if (Refusal refusal = wrong_knobs(config, {"copy", "tiles", "share", "batch", "depth", "store", "rows", "threads"}))
+  if (Refusal refusal =
+          wrong_knobs(config, {"copy", "tiles", "blocks", "share", "batch", "depth", "store", "rows", "threads"}))
     return refusal;
   const int copy = config.get("copy"), tiles = config.get("tiles"), share = config.get("share");
   if (!power_of_two(copy) || copy < 2 || copy > max_vector(p)) {
@@ -200,10 +231,13 @@ Refusal fits(const ConvProblem& p, const Config& config) {
   }
   if (p.w % copy != 0) return refuse("copy", copy, "must divide w = " + std::to_string(p.w));
   if (tiles > 4) return refuse("tiles", tiles, "at most 4");
+  const std::int64_t most_blocks = std::min(blocks_of_a_row(p, tiles), strips_of_a_warp);
+  if (config.get("blocks") > most_blocks)
+    return refuse("blocks", config.get("blocks"), "at most " + std::to_string(most_blocks) + ": a row, 16 in all");
   if (p.multiplier() % share != 0) {
     return refuse("share", share, "must divide the multiplier, " + std::to_string(p.multiplier()));
   }
-  if (registers_of(p, copy, tiles, share, config.get("batch")) > register_budget) {
+  if (registers_of(p, cut_of(config), share, config.get("batch")) > register_budget) {
     return refuse("batch", config.get("batch"), "too many registers with these tiles and this share");
   }
   if (Refusal refusal = wrong_threads(config)) return refusal;
@@ -225,9 +259,11 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
   std::vector<Option> options;
   const std::int64_t rows_of_all =
       rows_are_images(p) ? std::max<std::int64_t>(1, p.n) : ceil_div(p.p, slide_of_rows(p).phases);
-  const auto consider = [&](int copy, int share, int batch, int depth, std::int64_t rows, int threads, bool vectors) {
-    Config config{{{"copy", copy},
-                   {"tiles", 1},
+  const auto consider = [&](const Cut& cut, int share, int batch, int depth, std::int64_t rows, int threads,
+                            bool vectors) {
+    Config config{{{"copy", static_cast<int>(cut.copy)},
+                   {"tiles", static_cast<int>(cut.tiles)},
+                   {"blocks", static_cast<int>(cut.blocks)},
                    {"share", share},
                    {"batch", batch},
                    {"depth", depth},
@@ -244,6 +280,8 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
   const int widest = std::min(dividing_power(p.w, 8), max_vector(p));
   // 16-byte copies pay where the window is long anyway; a short one grows by what they read ahead of it.
   const int copy = p.s > 16 ? widest : std::min(widest, 4);
+  const std::vector<Way> ways = cuts_of_a_row(p, copy, 1);
+  const Cut cut = ways[0].cut;
   const int share = dividing_power(p.multiplier(), 2);
   // Every part reads r - 1 rows again, so tall parts first; of a tall plane under 3 rows, parts that end a wave evenly.
   std::vector<std::int64_t> heights = {rows_of_all, ceil_div(rows_of_all, 2), ceil_div(rows_of_all, 4),
@@ -252,30 +290,34 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
   // Rows of whole 32-byte sectors leave as they are; others gain from vectors that span rows.
   const bool vectors = p.q % 16 != 0;
   if (slide_of_rows(p).fresh > 1) {
-    consider(copy, 1, covering_power(rows_of_all, 2), 3, heights[0], 64, vectors);
-    consider(copy, 1, covering_power(rows_of_all, 2), 3, heights[0], 64, false);
-    for (const std::int64_t rows : heights) consider(copy, 1, 1, 4, rows, 64, false);
+    consider(cut, 1, covering_power(rows_of_all, 2), 3, heights[0], 64, vectors);
+    consider(cut, 1, covering_power(rows_of_all, 2), 3, heights[0], 64, false);
+    for (const std::int64_t rows : heights) consider(cut, 1, 1, 4, rows, 64, false);
   } else {
     // A long turn of the loop pays for its waiting and its addresses: 7x7, f16, 32 images of 96x56x56 on an H200 take
     // 12.8 us with 8 rows a turn, 13.2 with 4, 15.0 with 2, 19.1 with 1.
     const int batch = covering_power(rows_of_all, 4), depth = p.r < 7 ? 3 : 4;
-    consider(copy, 1, batch, depth, heights[0], 64, vectors);
-    consider(copy, 1, batch, depth, heights[0], 64, !vectors);
-    consider(copy, 1, 2 * batch, 3, rows_of_all, 64, vectors);
-    consider(copy, 1, 2 * batch, 3, rows_of_all, 64, !vectors);
-    for (const std::int64_t rows : heights) {
-      if (rows == rows_of_all || rows >= (p.r + 1) / 2) consider(copy, 1, batch, depth, rows, 64, false);
+    consider(cut, 1, batch, depth, heights[0], 64, vectors);
+    if (ways.size() > 1 && ways[1].cost < 1.1 * ways[0].cost) {
+      consider(ways[1].cut, 1, batch, depth, heights[0], 64, false);
     }
-    if (share > 1) consider(copy, share, batch, 3, heights[0], 64, false);
-    consider(copy, 1, 1, 2, heights[0], 64, false);
+    consider(cut, 1, batch, depth, heights[0], 64, !vectors);
+    consider(cut, 1, 2 * batch, 3, rows_of_all, 64, vectors);
+    consider(cut, 1, 2 * batch, 3, rows_of_all, 64, !vectors);
+    for (const std::int64_t rows : heights) {
+      if (rows == rows_of_all || rows >= (p.r + 1) / 2) consider(cut, 1, batch, depth, rows, 64, false);
+    }
+    if (share > 1) consider(cut, share, batch, 3, heights[0], 64, false);
+    consider(cut, 1, 1, 2, heights[0], 64, false);
   }
-  consider(2, 1, 1, 2, rows_of_all, 32, false);  // always fits
+  consider(narrow_cut(p), 1, 1, 2, rows_of_all, 32, false);  // always fits
   return ranked(std::move(options), device);
 }
 
 KernelSpec kernel(const ConvProblem& p, const Config& config) {
-  const Window window = window_of(p, config.get("tiles"), config.get("copy"));
-  const Piece piece = piece_of(p, config.get("tiles"));
+  const Cut cut = cut_of(config);
+  const Window window = window_of(p, cut);
+  const Piece piece = piece_of(p, cut);
   const Slide slide = slide_of_rows(p);
   Constants constants = common_constants(p);
   add_dilation(constants, p);
@@ -288,17 +330,17 @@ KernelSpec kernel(const ConvProblem& p, const Config& config) {
   const bool vectors = config.get("store") == 8;
   constants.emplace_back("STORE", dividing_power(p.q, std::min(2, max_vector(p))));
   constants.emplace_back("OUT_ROW", vectors ? p.q : 0);
-  constants.emplace_back("OUT_PITCH", vectors ? leaving_pitch(p, config.get("tiles"), config.get("batch")) : 0);
+  constants.emplace_back("OUT_PITCH", vectors ? leaving_pitch(p, cut, config.get("batch")) : 0);
   constants.emplace_back("SHARE", config.get("share"));
   constants.emplace_back("BATCH", config.get("batch"));
   constants.emplace_back("DEPTH", config.get("depth"));
   constants.emplace_back("BLOCKS", piece.blocks);
   constants.emplace_back("STRIPS", piece.strips);
-  const Arrival arrival = arrival_of(p, config.get("copy"), config.get("tiles"));
+  const Arrival arrival = arrival_of(p, cut);
   constants.emplace_back("FULL_ROWS", arrival.full ? 1 : 0);
   constants.emplace_back("ROW_START", arrival.start);
   constants.emplace_back("ROW_COPIES", arrival.copies);
-  constants.emplace_back("PITCH", pitch_of(p, config.get("copy"), config.get("tiles")));
+  constants.emplace_back("PITCH", pitch_of(p, cut));
   constants.emplace_back("IMAGES", rows_are_images(p) ? 1 : 0);
   constants.emplace_back("PHASES", slide.phases);
   constants.emplace_back("STEP", slide.step);
