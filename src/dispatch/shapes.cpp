@@ -58,7 +58,7 @@ Shapes::Kernels Shapes::kernels_of(const ConvProblem& problem, const Decision& d
   for (const CandidateRecord& row : decision.candidates) {
     const std::string& outcome = row.outcome;
     const bool skipped = outcome.starts_with("skipped") && outcome != skipped_compiled;
-    if (skipped || outcome == "untimed" || outcome.starts_with("compile")) continue;
+    if (skipped || outcome == "untimed" || outcome.starts_with("compile") || took_process(outcome)) continue;
     add(row.schedule, row.config);
   }
   return kernels;

@@ -82,7 +82,12 @@ class Interleaver {
   /// Measured once whatever the deadline says.
   bool certain(const Runner& runner) const { return &runner - runners_.data() < options_.certain; }
 
+  void announce(const Runner& runner) const {
+    if (options_.before) options_.before(static_cast<std::size_t>(&runner - runners_.data()));
+  }
+
   Status record(Runner& runner, int calls) {
+    announce(runner);
     runner.recording.reset();
     SL_ASSIGN(runner.recording, device_.record(stream_, [&](Stream stream) -> Status {
       for (int call = 0; call < calls; ++call) SL_TRY((*runner.work)(call % sets_, stream));
@@ -94,6 +99,7 @@ class Interleaver {
 
   /// Time of one call, or a negative number when the runner failed.
   double replay(Runner& runner) {
+    announce(runner);
     const Result<double> total = runner.recording->replay();
     if (!total.ok()) {
       runner.fail(total.error().message);

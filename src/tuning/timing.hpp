@@ -37,6 +37,8 @@ struct TimingOptions {
   int certain = 1;
   double abandon_factor =
       3.0;  ///< a candidate whose first replay is this much slower than the best is not timed further; 0 = never
+  std::function<void(std::size_t workload)> before =
+      {};  ///< called before anything of a workload is recorded or replayed
   std::function<std::chrono::steady_clock::time_point()> now = &std::chrono::steady_clock::now;  ///< a seam for tests
 };
 

@@ -28,6 +28,7 @@ struct Entry {
   std::shared_ptr<const Binary> binary;
   Launchable launchable;
   bool first = false;     // of its schedule
+  bool left_out = false;  // dropped before anything was tried
   bool compiled = false;  // or tried to
   bool alive = false;     // loaded, and neither dropped nor skipped since
   bool verified = false;  // its output was right
@@ -81,13 +82,18 @@ class Tuning {
       entries_[i].record->schedule = set.candidates[i].schedule->name;
       entries_[i].record->config = set.candidates[i].config.to_string();
       entries_[i].record->outcome = skipped_budget;  // until something is tried
-      entries_[i].first = std::none_of(
-          entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
-          [&set, i](const Entry& other) { return other.candidate->schedule == set.candidates[i].schedule; });
+      leave_out(entries_[i]);
+      entries_[i].first =
+          !entries_[i].left_out && std::none_of(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i),
+                                                [&set, i](const Entry& other) {
+                                                  return !other.left_out &&
+                                                         other.candidate->schedule == set.candidates[i].schedule;
+                                                });
     }
     const std::size_t own = entries_.size() - std::min(set.for_other_batches, entries_.size());
     for (const bool early : {true, false}) {
       for (std::size_t i = 0; i < entries_.size(); ++i) {
+        if (entries_[i].left_out) continue;
         if ((entries_[i].first || i >= own) == early) to_compile_.push_back(&entries_[i]);
       }
       if (early) early_ = to_compile_.size();
@@ -147,6 +153,26 @@ class Tuning {
     return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
   }
 
+  void leave_out(Entry& entry) const {
+    for (const LeftOut& one : options_.left_out) {
+      if (one.schedule != entry.record->schedule || one.config != entry.record->config) continue;
+      entry.drop(one.outcome, Code::device);
+      entry.left_out = entry.compiled = true;
+      return;
+    }
+  }
+
+  void announce(std::string_view step, std::span<Entry* const> entries) const {
+    if (!options_.watch) return;
+    std::vector<std::size_t> places;
+    for (const Entry* entry : entries) places.push_back(static_cast<std::size_t>(entry - entries_.data()));
+    options_.watch(step, places);
+  }
+  void announce(std::string_view step, Entry& entry) const {
+    Entry* const one = &entry;
+    announce(step, std::span(&one, 1));
+  }
+
   bool any_alive() const {
     return std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.alive; });
   }
@@ -156,7 +182,7 @@ class Tuning {
   /// what other batches of this shape would choose first: they are not to compile anything.
   void compile() {
     double chunk_ms = 0;
-    while (compiled_ < entries_.size() && (!any_alive() || left_ms(compile_share) > chunk_ms)) {
+    while (compiled_ < to_compile_.size() && (!any_alive() || left_ms(compile_share) > chunk_ms)) {
       const double before = spent_ms();
       compile_chunk();
       chunk_ms = spent_ms() - before;
@@ -165,8 +191,16 @@ class Tuning {
 
   void compile_chunk() {
     const std::size_t chunk = std::max(compiled_ == 0 ? early_ : 0, static_cast<std::size_t>(threads()));
-    const auto some = std::span(to_compile_).subspan(compiled_, std::min(chunk, entries_.size() - compiled_));
+    const auto some = std::span(to_compile_).subspan(compiled_, std::min(chunk, to_compile_.size() - compiled_));
     compiled_ += some.size();
+    // Who watches wants to hear of it often: a compiler that has hung must not be told from many that take their time.
+    std::size_t at_once = some.size();
+    if (options_.watch) at_once = options_.compile_singly ? 1 : static_cast<std::size_t>(threads());
+    for (std::size_t i = 0; i < some.size(); i += at_once) compile(some.subspan(i, std::min(at_once, some.size() - i)));
+  }
+
+  void compile(std::span<Entry* const> some) {
+    announce("compile", some);
     std::vector<KernelSpec> specs;
     for (const Entry* entry : some) {
       specs.push_back(entry->candidate->schedule->kernel(problem_, entry->candidate->config));
@@ -190,6 +224,7 @@ class Tuning {
     entry.record->registers = entry.binary->registers;
     entry.record->spill_bytes = entry.binary->spill_bytes;
     entry.record->smem = entry.binary->static_smem + entry.launchable.geometry.dynamic_smem;
+    announce("load", entry);
     auto kernel = device_.load(*entry.binary, entry.launchable.geometry.dynamic_smem);
     if (!kernel.ok()) return entry.drop("load: " + kernel.error().message, kernel.error().code);
     entry.launchable.kernel = std::move(kernel).value();
@@ -212,6 +247,7 @@ class Tuning {
       return problem.min_bytes() > largest_call ||
              making_ms(problem) + last_check_ms(problem) > left_ms(1 - timing_share);
     };
+    announce("scratch", {});
     while (tuned_.n > 1 && too_large(tuned_)) tuned_.n = (tuned_.n + 1) / 2;
     for (;;) {
       auto workspace = Workspace::create(device_, stream, tuned_, workspace_options());
@@ -237,6 +273,7 @@ class Tuning {
     if (few.n >= problem_.n) return false;
     WorkspaceOptions options = workspace_options();
     options.max_sets = 1;
+    announce("scratch", {});
     const double before = spent_ms();
     const auto workspace = Workspace::create(device_, stream, few, options);
     if (!workspace.ok()) return false;
@@ -265,6 +302,7 @@ class Tuning {
         continue;
       }
       prepare(entry, problem);
+      announce("check", entry);
       const double before = spent_ms();
       const Result<double> verified = verifier.verify(entry.launchable);
       longest_check_ms_ = std::max(longest_check_ms_, spent_ms() - before);
@@ -299,6 +337,7 @@ class Tuning {
     timing.deadline_us = std::max(1.0, (left_ms() - last_check_ms(tuned_)) * 1000);
     const auto later = std::find_if(timed.begin(), timed.end(), [](const Entry* entry) { return !entry->first; });
     timing.certain = static_cast<int>(later - timed.begin());
+    if (options_.watch) timing.before = [this, &timed](std::size_t i) { announce("time", *timed[i]); };
     std::vector<Samples> samples = time_interleaved(device_, stream, work, workspace.sets(), timing);
     decision_.noise_floor = noise_floor(samples);
     for (std::size_t i = 0; i < timed.size(); ++i) record(*timed[i], std::move(samples[i]));
@@ -328,6 +367,7 @@ class Tuning {
         winner = std::find_if(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.verified; });
         if (winner == entries_.end()) return fail_all("no candidate could be timed");
       }
+      announce("check", *winner);
       if (const Status repeats = verifier.verify_repeats(winner->launchable); !repeats.ok()) {
         winner->verified = false;
         samples_[static_cast<std::size_t>(winner - entries_.begin())] = {};
@@ -363,6 +403,7 @@ class Tuning {
   }
 
   void time_copy(Workspace& workspace, Stream stream) {
+    announce("copy", {});
     const std::vector<Workload> work = {[&](int set, Stream on) { return workspace.copy_same_bytes(set, on); }};
     TimingOptions timing = options_.timing;
     timing.rounds = std::min(timing.rounds, baseline_rounds);

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/log.hpp"
@@ -25,8 +28,21 @@ struct TuneBudget {
   int threads = 0;  ///< compile threads; 0 = min(cores, 16)
 };
 
+/// What a step is about to do with which candidates (places in the set): "compile" with several, "load", "check",
+/// "time" with one, and "scratch", "copy" with none. What happens next, up to a crash, is theirs.
+using TuneWatch = std::function<void(std::string_view step, std::span<const std::size_t> candidates)>;
+
+/// A candidate that must not be tried again, and the outcome that its row has: it took a process with it.
+struct LeftOut {
+  std::string schedule, config;
+  std::string outcome;
+};
+
 struct TuneOptions {
   TuneBudget budget;
+  TuneWatch watch = {};         ///< told before every step that runs foreign code; empty = nobody watches
+  bool compile_singly = false;  ///< one candidate a "compile" step, so that a compiler that crashes names its cause
+  std::vector<LeftOut> left_out = {};  ///< others may be in it
   TimingOptions timing;
   std::uint64_t seed = 0;  ///< 0 = fresh
   /// Bytes that the host makes, moves or looks at in a millisecond, cautiously: what steps are expected to take.

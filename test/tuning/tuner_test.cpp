@@ -387,5 +387,80 @@ TEST_F(Tuner, ThreadsMayTuneOneDeviceAtOnce) {
   EXPECT_EQ(rig.device.live_buffers, 0);
 }
 
+/// Steps in order, with the candidates that each is about: "check 0".
+TuneWatch noting(std::vector<std::string>& steps) {
+  return [&steps](std::string_view step, std::span<const std::size_t> places) {
+    std::string text(step);
+    for (const std::size_t place : places) text += " " + std::to_string(place);
+    if (steps.empty() || steps.back() != text) steps.push_back(std::move(text));
+  };
+}
+
+TEST_F(Tuner, WhoWatchesHearsOfEveryStepBeforeItsCandidateRuns) {
+  std::vector<std::string> steps;
+  TuneOptions options = quick();
+  options.watch = noting(steps);
+  std::vector<std::string> launched;
+  for (const int variant : {0, 1}) {
+    rig.device.behaviours[variant].launch = [&, variant](const SlParams& params) -> Status {
+      launched.push_back(steps.back());
+      EXPECT_TRUE(starts(steps.back(), "check " + std::to_string(variant)) ||
+                  starts(steps.back(), "time " + std::to_string(variant)))
+          << steps.back();
+      rig.device.compute(params);
+      return {};
+    };
+  }
+  takes(0, 20), takes(1, 8);
+  EXPECT_EQ(run(2, options).winner, 1);
+  EXPECT_FALSE(launched.empty());
+  ASSERT_GE(steps.size(), 9U);
+  EXPECT_EQ(steps.front(), "compile 0 1");
+  for (const char* const step : {"load 0", "load 1", "scratch", "check 0", "check 1", "time 0", "time 1", "copy"})
+    EXPECT_NE(std::find(steps.begin(), steps.end(), step), steps.end()) << step;
+  EXPECT_EQ(steps.back(), "copy");
+}
+
+TEST_F(Tuner, WhatTookAProcessWithItIsNotTouchedAgain) {
+  std::vector<std::string> steps;
+  TuneOptions options = quick();
+  options.watch = noting(steps);
+  options.left_out = {{"fake", "v=0", "crashed: in check: signal 6"},
+                      {"fake", "v=2", "timed out: in time"},
+                      {"fake", "v=2", "skipped: said later"},
+                      {"other", "v=1", "of another problem"}};
+  for (const int variant : {0, 2}) {
+    rig.device.behaviours[variant].launch = [](const SlParams&) -> Status {
+      ADD_FAILURE() << "was launched";
+      return {};
+    };
+  }
+  const TuneResult result = run(3, options);
+  EXPECT_EQ(result.winner, 1);
+  EXPECT_EQ(outcome(result, 0), "crashed: in check: signal 6");
+  EXPECT_EQ(outcome(result, 1), "timed");
+  EXPECT_EQ(outcome(result, 2), "timed out: in time");
+  EXPECT_EQ(result.decision.candidate_set, fake_candidates(3).digest()) << "they were candidates all the same";
+  EXPECT_EQ(steps.front(), "compile 1");
+  EXPECT_EQ(rig.compiler->batches, (std::vector<std::size_t>{1}));
+
+  options.left_out = {{"fake", "v=0", "crashed: a"}, {"fake", "v=1", "crashed: b"}};
+  const TuneResult none = run(2, options);
+  EXPECT_EQ(none.winner, -1);
+  EXPECT_NE(none.decision.reason.find("crashed: a"), std::string::npos) << none.decision.reason;
+  EXPECT_TRUE(none.decision.schedule.empty());
+}
+
+TEST_F(Tuner, CompilingSinglyNamesOneCandidateAStep) {
+  std::vector<std::string> steps;
+  TuneOptions options = quick();
+  options.watch = noting(steps);
+  options.compile_singly = true;
+  run(3, options);
+  for (const char* const step : {"compile 0", "compile 1", "compile 2"})
+    EXPECT_NE(std::find(steps.begin(), steps.end(), step), steps.end()) << step;
+  EXPECT_EQ(rig.compiler->batches, (std::vector<std::size_t>{1, 1, 1}));
+}
+
 }  // namespace
 }  // namespace sl
