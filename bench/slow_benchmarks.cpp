@@ -67,7 +67,8 @@ Status compile(Bench& bench, const ConvProblem& problem) {
 Status tune_afresh(Bench& bench, const ConvProblem& problem) {
   const auto none = std::make_shared<FileStore>(StoreOptions{}, bench.log);
   BinaryCache cache(bench.session.compiler, none, bench.log);
-  const auto pre = preflight(problem, bench.session.device->info(), Regular::yes);
+  const auto pre =
+      preflight(problem, bench.session.device->info(), Regular::yes, {}, {}, bench.session.options.sanitized.get());
   const auto result = tune(*bench.session.device, cache, problem, pre.set, bench.session.options.tune, bench.log);
   if (result.winner < 0) return Error{Code::internal, "tuning found no winner: " + result.decision.reason};
   return {};

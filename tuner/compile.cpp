@@ -26,11 +26,11 @@ Result<DeviceInfo> device_of(const Options& o, const Environment& environment, c
 
 /// Kernels of every candidate, each once.
 std::vector<KernelSpec> specs_of(const std::vector<ConvProblem>& calls, const DeviceInfo& device,
-                                 const Environment& environment) {
+                                 const Environment& environment, const Sanitized* passed) {
   std::vector<KernelSpec> specs;
   std::set<std::string> seen;
   for (const ConvProblem& call : calls) {
-    const Preflight looked = preflight(call, device, Regular::yes, forced(environment), environment.disabled_schedules);
+    const Preflight looked = look(call, device, Regular::yes, environment, passed);
     const CandidateSet set = Shapes::for_every_batch(call, device, looked.set);  // what a first call compiles
     for (const Candidate& candidate : set.candidates) {
       KernelSpec spec = candidate.schedule->kernel(call, candidate.config);
@@ -52,7 +52,8 @@ Result<int> compile(const Options& o) {
       device.backend == "host" ? make_host_compiler(environment, log) : make_nvrtc_compiler(environment, log),
       stores.binaries, log);
 
-  const std::vector<KernelSpec> specs = specs_of(calls, device, environment);
+  SL_ASSIGN(const auto passed, find_sanitized(environment.sanitized));
+  const std::vector<KernelSpec> specs = specs_of(calls, device, environment, passed.get());
   const auto threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
   const auto chunk = static_cast<std::size_t>(threads) * 4;
   LongWork work((specs.size() + chunk - 1) / chunk, o.budget);

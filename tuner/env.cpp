@@ -102,6 +102,36 @@ void add_devices(Json& report, const Environment& environment, const Log& log) {
   report["heuristics"] = std::move(heuristics);
 }
 
+// Every schedule of this build, and whether a process may try it on a GPU.
+void add_schedules(Json& report, const Environment& environment) {
+  const auto list = find_sanitized(environment.sanitized);
+  report["sanitized"] = {{"list", list.ok() ? Json(*list == nullptr ? "all" : (*list)->origin()) : Json(nullptr)},
+                         {"problem", list.ok() ? Json(nullptr) : Json(list.error().message)}};
+  report["schedules"] = Json::array();
+  for (const Schedule* schedule : all_schedules()) {
+    const Digest digest = schedule->digest();
+    const bool passed = list.ok() && *list != nullptr && (*list)->has(schedule->name, digest);
+    report["schedules"].push_back({{"schedule", schedule->name}, {"digest", digest.hex()}, {"sanitized", passed}});
+  }
+}
+
+std::string schedules_text(const Json& report) {
+  const Json& list = report["sanitized"];
+  std::string untested;
+  std::size_t passed = 0;
+  for (const auto& row : report["schedules"]) {
+    if (row["sanitized"].get<bool>()) {
+      ++passed;
+    } else {
+      untested += (untested.empty() ? "; not " : ", ") + row["schedule"].get<std::string>();
+    }
+  }
+  if (list["list"].is_null()) return list["problem"].get<std::string>();
+  if (list["list"] == "all") return std::to_string(report["schedules"].size()) + ", all tried on GPUs, whatever passed";
+  return std::to_string(report["schedules"].size()) + ", " + std::to_string(passed) + " passed the sanitizers (" +
+         list["list"].get<std::string>() + ")" + untested;
+}
+
 Json variables_json() {
   Json known = Json::array();
   for (const auto& variable : environment_variables()) {
@@ -136,6 +166,7 @@ Json collect(const Environment& environment, const Log& log) {
   report["cache"] = {{"root", text_or_null(stores.root.string())},
                      {"binaries", store_json(*stores.binaries)},
                      {"decisions", store_json(*stores.decisions)}};
+  add_schedules(report, environment);
   report["loaded"] = mapped_libraries({"libcuda.so", "libcudart", "libnvrtc", "libcudnn", "libnvidia"});
   report["variables"] = variables_json();
   report["unknown_variables"] = unknown_variables();
@@ -182,6 +213,7 @@ std::string text_of(const Json& r) {
     out += field("heuristic", or_dash(h["device"]) + ": " + (found.is_null() ? "none" : or_dash(found)));
     for (const auto& place : h["searched"]) out += field("", styled(Style::faint, or_dash(place)));
   }
+  out += field("schedules", schedules_text(r));
   for (const auto& v : r["variables"]) {
     if (!v["value"].is_null()) out += field("set", or_dash(v["name"]) + "=" + or_dash(v["value"]));
   }

@@ -42,8 +42,8 @@ Result<Decision> decide(const ConvProblem& problem, const DeviceInfo& device, Re
                         const Environment& environment, const Log& log) {
   SL_ASSIGN(const auto tables, find_routing_table(device, environment.routing_table, log));
   SL_ASSIGN(const auto heuristics, find_heuristic(device, environment.heuristic));
-  const auto only = forced(environment);
-  const auto pre = preflight(problem, device, regular, only, environment.disabled_schedules);
+  SL_ASSIGN(const auto passed, find_sanitized(environment.sanitized));
+  const auto pre = look(problem, device, regular, environment, passed.get());
   const auto route = tables.table->decide(problem, device);
   Decision d;
   d.problem = problem.to_string();
@@ -95,8 +95,8 @@ Result<int> explain(const Options& options) {
     record.device = session->device->info();
     record.policy = name(session->options.policy);
     SL_ASSIGN(record.decision, session->dispatcher->explain(record.problem, record.regular, true));
-    complete(record.decision, preflight(record.problem, record.device, record.regular, forced(environment),
-                                        environment.disabled_schedules));
+    complete(record.decision,
+             look(record.problem, record.device, record.regular, environment, session->options.sanitized.get()));
     record.counters = counters_of(*session);
   }
   std::fputs((options.json ? record_json(record) : record_text(record)).c_str(), stdout);

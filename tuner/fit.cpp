@@ -102,7 +102,9 @@ void show(const Fitted& fitted, const TunedFile& tuned, const Options& o) {
 }
 
 Result<int> fit_tables(const Options& o) {
-  SL_ASSIGN(TunedFile tuned, read_tuned(o.inputs));
+  SL_ASSIGN(const Environment environment, environment_of(o));
+  SL_ASSIGN(auto passed, find_sanitized(environment.sanitized));
+  SL_ASSIGN(TunedFile tuned, read_tuned(o.inputs, std::move(passed)));
   SL_TRY(name_networks(o.suites, tuned.calls));
   std::optional<LongWork> work;
   FitOptions options;

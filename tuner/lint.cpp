@@ -64,12 +64,18 @@ Result<Report> lint_file(const std::string& path, bool compile) {
     if (compile) SL_TRY(compile_all(list, report.findings));
     return report;
   }
+  if (document.is_object() && document.contains("runs")) {
+    SL_ASSIGN(const Sanitized list, Sanitized::from_json(text, path));
+    std::size_t builds = 0;
+    for (const SanitizerRun& run : list.runs()) builds += run.passed.size();
+    return Report{path, "list of " + std::to_string(builds) + " builds that passed the sanitizers", lint(list)};
+  }
   if (document.is_object() && document.contains("predicts")) {
     SL_ASSIGN(const Heuristic heuristic, Heuristic::from_json(text, path));
     return Report{path, "heuristic of " + std::to_string(heuristic.schedules().size()) + " schedules", lint(heuristic)};
   }
-  return Error{Code::invalid, path + ": neither a routing table (\"rules\"), a decision table (\"decisions\") nor a " +
-                                  "heuristic (\"predicts\")"};
+  return Error{Code::invalid, path + ": neither a routing table (\"rules\"), a decision table (\"decisions\"), a " +
+                                  "heuristic (\"predicts\") nor a list of sanitized schedules (\"runs\")"};
 }
 
 void show(const std::vector<Report>& reports) {

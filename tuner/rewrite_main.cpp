@@ -105,6 +105,7 @@ Result<int> rewrite(const Options& options) {
   pass.target.force_take = options.force;
   if (!environment.force_schedule.empty()) pass.target.only.push_back(environment.force_schedule);
   pass.target.disabled = environment.disabled_schedules;
+  SL_ASSIGN(pass.target.sanitized, find_sanitized(environment.sanitized));
   SL_ASSIGN(pass.regular, lowering_of(options.lowering, pass.target.device));
   if (options.plan_batch > 0) pass.batch = options.plan_batch;
   pass.dry_run = options.dry_run;

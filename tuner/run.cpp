@@ -49,15 +49,15 @@ std::optional<Error> failure_behind(Session& session, const Plan& plan, const Re
   return Error{Code::environment, "kept after a failure: " + plan.decision.reason};
 }
 
-Preflight preflight_of(const Record& record, const Environment& environment) {
-  return preflight(record.problem, record.device, record.regular, forced(environment), environment.disabled_schedules);
+Preflight preflight_of(const Session& session, const Record& record) {
+  return look(record.problem, record.device, record.regular, session.environment, session.options.sanitized.get());
 }
 
 // Without a compiler every candidate fails for one reason, which is said once.
 Error explained(Error error, const Session& session, const Record& record) {
   const auto compiler = session.compiler->identity();
   if (compiler.available || error.code == Code::pinned_miss) return error;
-  if (preflight_of(record, session.environment).verdict == Verdict::unsupported) return error;
+  if (preflight_of(session, record).verdict == Verdict::unsupported) return error;
   return {Code::environment,
           record.problem.to_string() + ": not in the binary store, and there is no compiler: " + compiler.why_not};
 }
@@ -122,7 +122,7 @@ Result<int> run(const Options& options) {
     SL_ASSIGN(record.measured, measure(*session, plan, measure_options(options)));
     warn_of_wrong_candidates(record.decision);
   }
-  complete(record.decision, preflight_of(record, environment));
+  complete(record.decision, preflight_of(*session, record));
   record.counters = counters_of(*session);
   show(record, options.json);
   if (record.measured && record.measured->wrong > 0) {

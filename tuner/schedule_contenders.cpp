@@ -23,9 +23,9 @@ std::optional<std::string> tuned_config(const Decision& decision, std::string_vi
 /// One candidate a schedule, in the list's order.
 std::vector<Candidate> one_of_each(const Session& session, const ConvProblem& problem, const Decision& decision) {
   std::vector<Candidate> chosen;
-  for (const Candidate& candidate :
-       candidates(problem, session.device->info(), forced(session.environment), session.environment.disabled_schedules)
-           .candidates) {
+  for (const Candidate& candidate : candidates(problem, session.device->info(), forced(session.environment),
+                                               session.environment.disabled_schedules, session.options.sanitized.get())
+                                        .candidates) {
     const auto tuned = tuned_config(decision, candidate.schedule->name);
     if (!tuned || *tuned == candidate.config.to_string()) {
       const bool there = std::any_of(chosen.begin(), chosen.end(),

@@ -61,6 +61,11 @@ Result<DeviceName> parse_device_name(std::string_view text) {
   return Error{Code::invalid, "device \"" + std::string(text) + "\": not a device; use cuda, cuda:N or host"};
 }
 
+Preflight look(const ConvProblem& problem, const DeviceInfo& device, Regular regular, const Environment& environment,
+               const Sanitized* passed) {
+  return preflight(problem, device, regular, forced(environment), environment.disabled_schedules, passed);
+}
+
 std::vector<std::string> forced(const Environment& environment) {
   if (environment.force_schedule.empty()) return {};
   return {environment.force_schedule};
@@ -119,6 +124,7 @@ Result<std::unique_ptr<Session>> open_session(const Environment& environment, co
   session->options.searched = session->table.searched;
   SL_ASSIGN(HeuristicChoice heuristics, find_heuristic(session->device->info(), environment.heuristic));
   session->options.heuristic = std::move(heuristics.heuristic);
+  SL_ASSIGN(session->options.sanitized, find_sanitized(environment.sanitized));
   SL_ASSIGN(session->pinned, pinned_table(environment, policy));
   renew_dispatcher(*session, log);
   if (asked.require_cache) SL_TRY(check_writable(session->stores));

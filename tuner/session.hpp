@@ -65,6 +65,9 @@ Result<std::unique_ptr<Session>> open_session(const Environment&, const SessionO
 /// The schedules that SLUICE_FORCE_SCHEDULE leaves: none named = every one.
 std::vector<std::string> forced(const Environment&);
 
+/// preflight() as the environment asks for it.
+Preflight look(const ConvProblem&, const DeviceInfo&, Regular, const Environment&, const Sanitized* passed);
+
 /// Whether it names a description in configs/devices/.
 bool is_described(const std::string& device);
 

@@ -46,6 +46,8 @@ Result<DeviceInfo> described(const std::string& gpu, const std::string& where) {
 
 class Reader {
  public:
+  explicit Reader(std::shared_ptr<const Sanitized> passed) : passed_(std::move(passed)) {}
+
   Status file(const std::string& path) {
     SL_ASSIGN(const std::string text, read_text_file(path));
     const Json whole = Json::parse(text, nullptr, false);
@@ -112,7 +114,10 @@ class Reader {
           decision.driver.empty() ? decision.compiler : "driver " + decision.driver + ", " + decision.compiler;
       TunedCall call;
       SL_ASSIGN(call.problem, parse(decision.problem));
+      // Tuned in a child, or here: without what must not be tried here.
       call.set = candidates(call.problem, list.device, {}, {});
+      if (call.set.digest() != decision.candidate_set)
+        call.set = candidates(call.problem, list.device, {}, {}, passed_.get());
       if (call.set.digest() != decision.candidate_set) {
         return Error{Code::invalid, path + ": " + decision.problem +
                                         ": tuned with other candidates, or another build of them, than this program "
@@ -194,6 +199,7 @@ class Reader {
     return {};
   }
 
+  std::shared_ptr<const Sanitized> passed_;
   TunedFile out_;
   Agreement agreement_;
   std::map<std::string, Entry> calls_;
@@ -201,8 +207,8 @@ class Reader {
 
 }  // namespace
 
-Result<TunedFile> read_tuned(const std::vector<std::string>& paths) {
-  Reader reader;
+Result<TunedFile> read_tuned(const std::vector<std::string>& paths, std::shared_ptr<const Sanitized> passed) {
+  Reader reader(std::move(passed));
   for (const std::string& path : paths) SL_TRY(reader.file(path));
   return std::move(reader).done();
 }

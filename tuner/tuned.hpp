@@ -2,6 +2,7 @@
 // winner only.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct TunedFile {
 /// All files together: either decision tables, or files of `sluice bench` and bench/compare_torch.py (a JSON object a
 /// line). Of one device, driver and build; tables of this program's own candidates. Anything else is Code::invalid: the
 /// message names the file, the place and what would be right.
-Result<TunedFile> read_tuned(const std::vector<std::string>& paths);
+/// `passed`: as the tables' tuning read it, where it was not in children.
+Result<TunedFile> read_tuned(const std::vector<std::string>& paths, std::shared_ptr<const Sanitized> passed);
 
 }  // namespace sl::tool

@@ -89,6 +89,7 @@ Result<std::unique_ptr<sluice_context>> make_context(const sluice_options& optio
   settings.searched = std::move(tables.searched);
   SL_ASSIGN(HeuristicChoice heuristics, find_heuristic(context->device->info(), env.heuristic));
   settings.heuristic = std::move(heuristics.heuristic);
+  SL_ASSIGN(settings.sanitized, find_sanitized(env.sanitized));
   std::shared_ptr<Compiler> compiler = spec.host ? make_host_compiler(env, log) : make_nvrtc_compiler(env, log);
   context->binaries =
       std::make_shared<BinaryCache>(std::move(compiler), open_store(env, "binaries", kind_binaries, log), log);

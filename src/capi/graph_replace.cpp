@@ -136,6 +136,7 @@ Result<graph::Target> make_target(const sluice_replace_options& options, const L
   target.force_take = options.force_take != 0;
   if (!environment.force_schedule.empty()) target.only.push_back(environment.force_schedule);
   target.disabled = environment.disabled_schedules;
+  SL_ASSIGN(target.sanitized, find_sanitized(environment.sanitized));
   return target;
 }
 

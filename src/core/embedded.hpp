@@ -1,5 +1,5 @@
-// Files compiled into the library (kernel sources, routing tables, heuristics, device descriptions); made by
-// cmake/embed.cmake.
+// Files compiled into the library (kernel sources, routing tables, heuristics, device descriptions, what passed the
+// sanitizers); made by cmake/embed.cmake.
 #pragma once
 
 #include <span>
@@ -16,5 +16,6 @@ std::span<const EmbeddedFile> embedded_kernel_source();
 std::span<const EmbeddedFile> embedded_routing_json();
 std::span<const EmbeddedFile> embedded_heuristic_json();
 std::span<const EmbeddedFile> embedded_device_json();
+std::span<const EmbeddedFile> embedded_sanitized_json();  ///< one file
 
 }  // namespace sl

@@ -18,6 +18,7 @@ struct Environment {
   std::uint64_t cache_max_bytes = 1ULL << 30;   ///< SLUICE_CACHE_MAX_MB, for each store
   std::string routing_table;     ///< SLUICE_ROUTING_TABLE: file or folder of user tables, before the shipped ones
   std::string heuristic;         ///< SLUICE_HEURISTIC: file or folder of user models, before the shipped ones
+  std::string sanitized;         ///< SLUICE_SANITIZED: list of what passed the sanitizers (file); "all" = everything
   std::string decision_table;    ///< SLUICE_DECISION_TABLE: tuned decisions (file) for policy pinned
   std::string policy;            ///< SLUICE_POLICY
   std::string record;            ///< SLUICE_RECORD: file that each new call is appended to

@@ -182,8 +182,13 @@ Decision Dispatcher::Impl::dry_record(Regular regular, const Triage& triage) {
     record.reason = "policy pinned: the decision table has no decision for this call";
     record.candidates = untimed_rows(triage.set);
   } else {
-    record = joined(triage.record, decider.heuristic(triage));
-    if (options.policy != Policy::immediate) record.reason = "not decided yet: the heuristic's choice";
+    const Winner guess = decider.heuristic(triage);
+    record = joined(triage.record, guess);
+    if (!guess.condemned.empty()) {
+      record.route = name(regular == Regular::yes ? Triage::Outcome::keep : Triage::Outcome::reject);
+    } else if (options.policy != Policy::immediate) {
+      record.reason = "not decided yet: the heuristic's choice";
+    }
   }
   std::string failure;
   if (const int count = failures.count(triage.key, &failure); count > 0) {

@@ -7,8 +7,8 @@
 namespace sl {
 namespace {
 
-bool has_schedule(const CandidateSet& set, const Schedule* schedule) {
-  return std::any_of(set.candidates.begin(), set.candidates.end(),
+bool has_schedule(const std::vector<Candidate>& list, const Schedule* schedule) {
+  return std::any_of(list.begin(), list.end(),
                      [schedule](const Candidate& candidate) { return candidate.schedule == schedule; });
 }
 
@@ -129,7 +129,22 @@ std::optional<Winner> Decider::guessed(const Triage& triage, const CandidateSet&
   return winner;
 }
 
+/// Nothing to try here, and no decision made elsewhere.
+Winner Decider::untested(const Triage& triage) const {
+  Winner winner{{}, triage.record, false};
+  winner.condemned = "no schedule that can run this call may be tried in this process";
+  for (const ScheduleRefusal& refusal : triage.set.refusals) {
+    const bool runs =
+        std::any_of(triage.set.with_untested.begin(), triage.set.with_untested.end(),
+                    [&refusal](const Candidate& candidate) { return candidate.schedule->name == refusal.schedule; });
+    if (runs) winner.condemned += "; " + refusal.schedule + ": " + refusal.reason;
+  }
+  winner.decision.reason = winner.condemned;
+  return winner;
+}
+
 Winner Decider::heuristic(const Triage& triage) {
+  if (triage.set.candidates.empty()) return untested(triage);
   return *guessed(triage, compiled(triage, served_shapes_).value_or(triage.set), {});
 }
 
@@ -148,10 +163,12 @@ std::optional<Winner> Decider::accept(const Triage& triage, std::optional<Found>
   if (!found || found->match == Match::none) return std::nullopt;
   if (parts_.options.policy == Policy::pinned && found->match > parts_.options.pinned_accepts) return std::nullopt;
   // A winner whose schedule is no candidate now (another rule, a disabled schedule) does not apply. Its configuration
-  // need not be in the pruned list: a longer search may have found it, and match_level() has checked that it fits.
+  // need not be in the pruned list: a longer search may have found it, and match_level() has checked that it fits, and
+  // that one which no process may try was tried in a child.
   const Schedule* schedule = find_schedule(found->decision.schedule);
   std::optional<Config> config = Config::parse(found->decision.config);
-  if (!has_schedule(triage.set, schedule) || !config) return std::nullopt;
+  const bool named = has_schedule(triage.set.candidates, schedule) || has_schedule(triage.set.with_untested, schedule);
+  if (!named || !config) return std::nullopt;
   parts_.counters.decision_hits.fetch_add(1, std::memory_order_relaxed);
   Winner winner{{schedule, *std::move(config)}, std::move(found->decision), false};
   winner.decision.origin = origin;
@@ -229,6 +246,7 @@ Result<Winner> Decider::tuned(const Triage& triage, bool* found_wrong) {
 Result<Winner> Decider::decide(const Triage& triage) {
   Result<Winner> winner = [&]() -> Result<Winner> {
     if (std::optional<Winner> known = recall(triage)) return *std::move(known);
+    if (triage.set.candidates.empty() && parts_.options.policy != Policy::pinned) return untested(triage);
     switch (parts_.options.policy) {
       case Policy::first_use:
         return tuned(triage);

@@ -45,6 +45,7 @@ class Decider {
   Winner base(const Triage&);
 
  private:
+  Winner untested(const Triage&) const;
   std::optional<Winner> accept(const Triage&, std::optional<Found>, Origin) const;
   Winner untimed(const Triage&, const Candidate&, Origin) const;
   /// The heuristic's best of `set` that no row says is broken; nullopt where all are. Its record has the rows, where

@@ -13,8 +13,13 @@ namespace sl {
 namespace {
 
 TriageRules rules_of(const RoutingTable* table, const Environment& environment, const DispatcherOptions& options) {
-  TriageRules rules{table,           environment.force_schedule, environment.disabled_schedules, options.force_take, {},
-                    options.searched};
+  TriageRules rules{.table = table,
+                    .force_schedule = environment.force_schedule,
+                    .disabled_schedules = environment.disabled_schedules,
+                    .force_take = options.force_take,
+                    .sanitized = options.sanitized.get(),
+                    .off = {},
+                    .searched = options.searched};
   if (options.policy == Policy::off) rules.off = "policy off keeps every call";
   if (environment.disabled) rules.off = "SLUICE_DISABLE=1 keeps every call";
   return rules;

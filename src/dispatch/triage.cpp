@@ -10,19 +10,22 @@ namespace {
 /// Keeps the size-generic candidates, unless there are none: serving beats a bound on memory.
 void drop_sized(CandidateSet& set) {
   const auto sized = [](const Candidate& candidate) { return !candidate.schedule->size_generic; };
-  if (std::all_of(set.candidates.begin(), set.candidates.end(), sized)) return;
-  std::erase_if(set.candidates, sized);
+  for (auto* list : {&set.candidates, &set.with_untested}) {
+    if (!std::all_of(list->begin(), list->end(), sized)) std::erase_if(*list, sized);
+  }
 }
 
 /// The candidates a rule wants, in its order of preference.
 CandidateSet wanted(const ConvProblem& problem, const DeviceInfo& device, std::span<const std::string> only,
                     const TriageRules& rules) {
-  CandidateSet set = candidates(problem, device, only, rules.disabled_schedules);
+  CandidateSet set = candidates(problem, device, only, rules.disabled_schedules, rules.sanitized);
   const auto rank = [&](const Candidate& candidate) {
     return std::find(only.begin(), only.end(), candidate.schedule->name) - only.begin();
   };
-  std::stable_sort(set.candidates.begin(), set.candidates.end(),
-                   [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
+  for (auto* list : {&set.candidates, &set.with_untested}) {
+    std::stable_sort(list->begin(), list->end(),
+                     [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
+  }
   return set;
 }
 
@@ -66,7 +69,10 @@ Triage triage(const ConvProblem& problem, const DeviceInfo& device, Regular regu
 
   std::vector<std::string> only;
   if (!rules.force_schedule.empty()) only.push_back(rules.force_schedule);
-  Preflight preflight = sl::preflight(problem, device, regular, only, rules.disabled_schedules);
+  Preflight preflight = sl::preflight(problem, device, regular, only, rules.disabled_schedules, rules.sanitized);
+  // What only a child may try may have been tried in one: whether a decision says so is not known here.
+  if (preflight.verdict == Verdict::unsupported && !preflight.set.empty())
+    preflight.verdict = regular == Regular::yes ? Verdict::optional : Verdict::required;
   record.verdict = preflight.verdict;
   record.refusals = preflight.set.refusals;
   if (!rules.off.empty()) {
@@ -88,12 +94,16 @@ Triage triage(const ConvProblem& problem, const DeviceInfo& device, Regular regu
   }
   if (route.take && only.empty()) only = route.schedules;
   result.set = wanted(result.tuned_for, device, only, rules);
-  if (result.set.candidates.empty()) {
+  if (result.set.empty()) {
     result.tuned_for = problem;
     result.set = wanted(problem, device, only, rules);
   }
-  if (result.set.candidates.empty() && regular == Regular::no) result.set = std::move(preflight.set);
-  if (result.set.candidates.empty()) {
+  // A REQUIRED call has nothing else to go to than what the rule does not name.
+  if (result.set.candidates.empty() && regular == Regular::no && !preflight.set.candidates.empty()) {
+    result.tuned_for = problem;
+    result.set = std::move(preflight.set);
+  }
+  if (result.set.empty()) {
     record.refusals = result.set.refusals;
     conclude(result, without_sluice(regular), "no schedule that rule \"" + route.rule + "\" names can run the call");
     return result;

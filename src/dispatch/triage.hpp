@@ -14,9 +14,10 @@ struct TriageRules {
   const RoutingTable* table = nullptr;
   std::string force_schedule;  ///< only this schedule is a candidate; empty = any
   std::vector<std::string> disabled_schedules;
-  bool force_take = false;            ///< ignore the table's "keep"
-  std::string off;                    ///< why nothing may be taken at all (kill switch, policy off); empty = on
-  std::vector<std::string> searched;  ///< routing tables looked at, for the record
+  bool force_take = false;               ///< ignore the table's "keep"
+  const Sanitized* sanitized = nullptr;  ///< what may be tried on a GPU; null = everything
+  std::string off;                       ///< why nothing may be taken at all (kill switch, policy off); empty = on
+  std::vector<std::string> searched;     ///< routing tables looked at, for the record
 };
 
 struct Triage {
@@ -24,9 +25,11 @@ struct Triage {
   Outcome outcome = Outcome::reject;
   /// What decisions are made for: the problem with its batch bucketed, or as it is where no schedule takes the bucket.
   ConvProblem tuned_for;
-  CandidateSet set;  ///< for tuned_for; not empty where outcome is take
-  Digest key;        ///< decision key joined with the candidate set: what decisions in memory go by
-  Decision record;   ///< everything that is known before a winner is
+  /// For tuned_for; not empty() where outcome is take. Without `candidates` only a decision that was made elsewhere
+  /// serves the call.
+  CandidateSet set;
+  Digest key;       ///< decision key joined with the candidate set: what decisions in memory go by
+  Decision record;  ///< everything that is known before a winner is
 };
 
 /// `size_generic_only`: drop candidates that would need one binary for each size. `problem` must be valid and not

@@ -17,7 +17,7 @@ bool servable(const ConvProblem& problem, const Target& target) {
   const auto can = [&](const Schedule* schedule) {
     if (!target.only.empty() && !named(target.only, schedule->name)) return false;
     return !named(target.disabled, schedule->name) && device_supports(schedule->min_capability, target.device) &&
-           !schedule->can_run(problem, target.device);
+           !schedule->can_run(problem, target.device) && may_try(*schedule, target.device, target.sanitized.get());
   };
   const auto schedules = all_schedules();
   const auto generic = [&](const Schedule* schedule) { return schedule->size_generic && can(schedule); };
@@ -64,7 +64,9 @@ NodePlan ConvDecider::decide_new(const ConvProblem& problem) const {
     return plan;
   }
   if (!servable(problem, target_)) {
-    plan.reason = preflight(problem, target_.device, Regular::yes, target_.only, target_.disabled).reason;
+    plan.reason =
+        preflight(problem, target_.device, Regular::yes, target_.only, target_.disabled, target_.sanitized.get())
+            .reason;
     return plan;
   }
   plan.servable = true;

@@ -13,9 +13,10 @@ namespace sl::graph {
 /// The device that the graph is prepared for; it need not be in this machine.
 struct Target {
   DeviceInfo device;
-  std::shared_ptr<const RoutingTable> table;  ///< must not be null
-  bool force_take = false;                    ///< take whatever a kernel can serve
-  std::vector<std::string> only, disabled;    ///< schedules, as preflight() reads them
+  std::shared_ptr<const RoutingTable> table;   ///< must not be null
+  bool force_take = false;                     ///< take whatever a kernel can serve
+  std::vector<std::string> only, disabled;     ///< schedules, as preflight() reads them
+  std::shared_ptr<const Sanitized> sanitized;  ///< the same
 };
 
 /// One way to read a node as a convolution: alone, or with the activation behind it.

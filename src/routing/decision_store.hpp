@@ -45,8 +45,11 @@ class DecisionTable {
   std::map<Digest, Decision> rows_;
 };
 
-/// Whether a stored decision still applies: schedule known, digest equal, configuration in the space, can_run. Also
-/// yields the match level.
+/// Whether the winner was run and timed: then the decision itself says that these sources run this problem on this
+/// device, wherever it was tuned.
+bool tried(const Decision&);
+/// Whether a stored decision still applies: schedule known, digest equal, configuration in the space, can_run, and the
+/// schedule passed the sanitizers or was tried. Also yields the match level.
 Match match_level(const Decision&, const ConvProblem&, const DeviceInfo&, const std::string& driver,
                   const CandidateSet&);
 

@@ -30,6 +30,10 @@ std::vector<Finding> lint(const std::vector<Decision>&, const DeviceInfo& device
 /// model that did no better than the default order on calls that it had not seen (worth a look).
 std::vector<Finding> lint(const Heuristic&);
 
+/// Schedules of this build that no run lists, so that no process tries them on a GPU; listed builds that are none of
+/// this program's (worth a look, both: a kernel that was just written, one that was just changed).
+std::vector<Finding> lint(const Sanitized&);
+
 /// The rows of a decision table with its device, without dropping any as DecisionTable does.
 struct DecisionList {
   DeviceInfo device;

@@ -15,9 +15,9 @@ std::string_view name(Verdict verdict) {
 }
 
 Preflight preflight(const ConvProblem& problem, const DeviceInfo& device, Regular regular,
-                    std::span<const std::string> only, std::span<const std::string> disabled) {
+                    std::span<const std::string> only, std::span<const std::string> disabled, const Sanitized* passed) {
   Preflight result;
-  result.set = candidates(problem, device, only, disabled);
+  result.set = candidates(problem, device, only, disabled, passed);
   if (!result.set.candidates.empty()) {
     result.verdict = regular == Regular::yes ? Verdict::optional : Verdict::required;
     return result;

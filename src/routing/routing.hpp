@@ -26,10 +26,11 @@ std::string_view name(Verdict);  ///< "OPTIONAL", "REQUIRED", "UNSUPPORTED"
 struct Preflight {
   Verdict verdict = Verdict::unsupported;
   std::string reason;  ///< for UNSUPPORTED: why no schedule can
-  CandidateSet set;
+  CandidateSet set;    ///< what only a child process may try does not count for the verdict
 };
+/// `passed`: as candidates() reads it.
 Preflight preflight(const ConvProblem&, const DeviceInfo&, Regular, std::span<const std::string> only = {},
-                    std::span<const std::string> disabled = {});
+                    std::span<const std::string> disabled = {}, const Sanitized* passed = nullptr);
 
 /// A condition on one feature of a problem (features.hpp lists them): a range or a set of numbers, or a set of names.
 struct Threshold {

@@ -27,40 +27,63 @@ std::size_t share(std::size_t place) {
   return place < std::size(shares) ? shares[place] : 1;
 }
 
+/// What the problem may be run by: a schedule and its first configurations.
+struct Space {
+  const Schedule* schedule = nullptr;
+  std::vector<Config> configs;
+  bool tested = true;
+};
+
+/// The best guess of every schedule, then the second of every one: whatever a budget leaves time for, no schedule goes
+/// untried because another has many configurations.
+std::vector<Candidate> interleaved(const std::vector<Space>& spaces, bool untested_too) {
+  std::vector<Candidate> list;
+  for (std::size_t rank = 0; rank < share(0); ++rank) {
+    std::size_t place = 0;
+    for (const Space& space : spaces) {
+      if (!space.tested && !untested_too) continue;
+      if (rank < std::min(space.configs.size(), share(place++))) list.push_back({space.schedule, space.configs[rank]});
+    }
+  }
+  return list;
+}
+
+Digest digest_of(const std::vector<Candidate>& list) {
+  KeyBuilder key;
+  for (const Candidate& candidate : list) {
+    key.add("schedule", candidate.schedule->digest().hex());
+    key.add("config", candidate.config.to_string());
+  }
+  return key.finish();
+}
+
 }  // namespace
 
 CandidateSet candidates(const ConvProblem& problem, const DeviceInfo& device, std::span<const std::string> only,
-                        std::span<const std::string> disabled) {
+                        std::span<const std::string> disabled, const Sanitized* passed) {
   CandidateSet set;
-  std::vector<std::pair<const Schedule*, std::vector<Config>>> spaces;
-  std::size_t longest = 0;
+  std::vector<Space> spaces;
+  bool all_tested = true;
   for (const Schedule* schedule : all_schedules()) {
     if (Refusal refusal = refusal_of(*schedule, problem, device, only, disabled)) {
       set.refusals.push_back({std::string(schedule->name), *std::move(refusal)});
       continue;
     }
-    std::vector<Config> configs = schedule->configs(problem, device);
-    configs.resize(std::min(configs.size(), share(spaces.size())));
-    longest = std::max(longest, configs.size());
-    spaces.emplace_back(schedule, std::move(configs));
+    Space& space = spaces.emplace_back(schedule, schedule->configs(problem, device));
+    space.configs.resize(std::min(space.configs.size(), share(0)));
+    space.tested = may_try(*schedule, device, passed);
+    if (!space.tested) set.refusals.push_back({std::string(schedule->name), untested_reason(*schedule, *passed)});
+    all_tested &= space.tested;
   }
-  // The best guess of every schedule, then the second of every one: whatever a budget leaves time for, no schedule goes
-  // untried because another has many configurations.
-  for (std::size_t rank = 0; rank < longest; ++rank) {
-    for (auto& [schedule, configs] : spaces) {
-      if (rank < configs.size()) set.candidates.push_back({schedule, std::move(configs[rank])});
-    }
-  }
+  set.candidates = interleaved(spaces, false);
+  if (!all_tested) set.with_untested = interleaved(spaces, true);
   return set;
 }
 
-Digest CandidateSet::digest() const {
-  KeyBuilder key;
-  for (const Candidate& candidate : candidates) {
-    key.add("schedule", candidate.schedule->digest().hex());
-    key.add("config", candidate.config.to_string());
-  }
-  return key.finish();
+Digest CandidateSet::digest() const { return digest_of(candidates); }
+
+Digest CandidateSet::digest_with_untested() const {
+  return digest_of(with_untested.empty() ? candidates : with_untested);
 }
 
 }  // namespace sl

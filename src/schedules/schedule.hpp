@@ -13,6 +13,7 @@
 #include "device/device_info.hpp"
 #include "jit/compiler.hpp"
 #include "reference/reference.hpp"
+#include "schedules/sanitized.hpp"
 
 namespace sl {
 
@@ -68,12 +69,18 @@ struct ScheduleRefusal {
 struct CandidateSet {
   std::vector<Candidate> candidates;
   std::vector<ScheduleRefusal> refusals;
+  /// Where schedules were refused for not having passed the sanitizers: the candidates with theirs, as a child process
+  /// tries them. Else empty.
+  std::vector<Candidate> with_untested;
   std::size_t for_other_batches = 0;  ///< so many of the last are other batches' first choices: compiled with the first
   Digest digest() const;              ///< provenance of a decision: which candidates were there
+  Digest digest_with_untested() const;  ///< the same in a child process
+  bool empty() const { return candidates.empty() && with_untested.empty(); }
 };
-/// `only` empty = every schedule; else these names. Includes the capability check.
+/// `only` empty = every schedule; else these names. Includes the capability check. `passed`: what may be tried on a GPU
+/// (may_try()); null = everything.
 CandidateSet candidates(const ConvProblem&, const DeviceInfo&, std::span<const std::string> only,
-                        std::span<const std::string> disabled);
+                        std::span<const std::string> disabled, const Sanitized* passed = nullptr);
 
 SlFastDiv fast_div(std::int64_t divisor);  ///< requires 1 <= divisor < 2^31
 /// Sizes, pads, activation parameters from the problem; work, aux and div zeroed.

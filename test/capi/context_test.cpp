@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "capi/call_builder.hpp"
@@ -14,13 +16,17 @@ namespace {
 /// An environment variable for one scope.
 class Variable {
  public:
-  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-  ~Variable() { unsetenv(name_); }
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    setenv(name, value, 1);
+  }
+  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
   Variable(const Variable&) = delete;
   Variable& operator=(const Variable&) = delete;
 
  private:
   const char* name_;
+  std::optional<std::string> before_;
 };
 
 sluice_status create(sluice_options options, std::string& message) {
@@ -105,6 +111,43 @@ TEST(Context, MissingFilesAndDevicesAreClearErrors) {
   options.device = "cuda";
   EXPECT_EQ(create(options, message), SLUICE_ENVIRONMENT);
   EXPECT_NE(message.find("/nowhere/libcuda.so.1"), std::string::npos) << message;
+}
+
+// What has not passed the sanitizers is tried by no process on a GPU, whoever the process is.
+TEST(Context, OnAGpuOnlyWhatPassedTheSanitizersIsTried) {
+  const Variable driver("SLUICE_LIBCUDA", FAKE_CUDA);
+  const TempDir folder;
+  const std::string path = (folder / "list.json").string();
+  write_file(path, R"({"schema": 1, "runs": []})");
+  sluice_options options = host_options();
+  options.device = "cuda:0";
+  options.policy = SLUICE_IMMEDIATE;
+  options.force_take = 1;
+  CallBuilder call;
+  const auto record = [&] {
+    sluice_context* context = nullptr;
+    EXPECT_EQ(sluice_context_create(&options, &context), SLUICE_OK) << sluice_last_error();
+    std::string text = context == nullptr ? "" : explained(context, call.args);
+    sluice_context_destroy(context);
+    return text;
+  };
+  {
+    const Variable list("SLUICE_SANITIZED", path.c_str());
+    const std::string kept = record();
+    EXPECT_NE(kept.find(R"("route":"keep")"), std::string::npos) << kept;
+    EXPECT_NE(kept.find("sluice tune --isolate"), std::string::npos) << kept;
+    options.device = "host";
+    EXPECT_NE(record().find(R"("route":"take")"), std::string::npos) << "the host device has sanitizers of its own";
+    options.device = "cuda:0";
+  }
+  {
+    const Variable all("SLUICE_SANITIZED", "all");
+    EXPECT_NE(record().find(R"("route":"take")"), std::string::npos);
+  }
+  const Variable missing("SLUICE_SANITIZED", "/nowhere/list.json");
+  std::string message;
+  EXPECT_EQ(create(options, message), SLUICE_ENVIRONMENT);
+  EXPECT_NE(message.find("/nowhere/list.json"), std::string::npos) << message;
 }
 
 TEST(Context, TheEnvironmentIsReadAndOptionsWin) {

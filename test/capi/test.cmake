@@ -2,6 +2,8 @@
 target_sources(test_capi PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/dispatch/counted.cpp")
 set_target_properties(test_capi PROPERTIES ENABLE_EXPORTS ON)
 target_link_libraries(test_capi PRIVATE sluice_reference sluice_graph ${CMAKE_DL_LIBS})
+target_compile_definitions(test_capi PRIVATE "FAKE_CUDA=\"$<TARGET_FILE:fake_cuda>\"")
+add_dependencies(test_capi fake_cuda)
 
 add_test(NAME capi_exports
   COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/capi/exports.sh" "$<TARGET_FILE:sluice::sluice>" "${PROJECT_SOURCE_DIR}/include/sluice/sluice.h")

@@ -41,6 +41,7 @@ TEST(Environment, EveryRowIsRead) {
       {"SLUICE_CACHE_MAX_MB", "3"},
       {"SLUICE_ROUTING_TABLE", "/r"},
       {"SLUICE_HEURISTIC", "/m"},
+      {"SLUICE_SANITIZED", "/s"},
       {"SLUICE_DECISION_TABLE", "/d"},
       {"SLUICE_POLICY", "background"},
       {"SLUICE_RECORD", "/rec"},
@@ -68,6 +69,7 @@ TEST(Environment, EveryRowIsRead) {
   EXPECT_EQ(e->cache_max_bytes, 3ULL << 20);
   EXPECT_EQ(e->routing_table, "/r");
   EXPECT_EQ(e->heuristic, "/m");
+  EXPECT_EQ(e->sanitized, "/s");
   EXPECT_EQ(e->decision_table, "/d");
   EXPECT_EQ(e->policy, "background");
   EXPECT_EQ(e->nvrtc, "/n");

@@ -48,6 +48,30 @@ TEST_F(Decisions, MatchLevels) {
   EXPECT_EQ(find(fewer, "driver 2")->match, Match::other_candidates);
 }
 
+// What no process may try, a child may have: then the decision says so itself.
+TEST_F(Decisions, AWinnerThatWasTriedInAChildApplies) {
+  const Schedule* const winner = set.candidates.back().schedule;
+  CandidateSet here = set;
+  here.with_untested = set.candidates;
+  std::erase_if(here.candidates, [winner](const Candidate& one) { return one.schedule == winner; });
+  ASSERT_FALSE(here.candidates.empty());
+  save(good);
+  EXPECT_FALSE(find(here).has_value()) << "nothing says that it was run";
+  Decision timed = good;
+  timed.candidates.push_back({.schedule = good.schedule, .config = good.config, .outcome = "timed"});
+  save(timed);
+  EXPECT_EQ(find(here)->match, Match::exact);
+  EXPECT_EQ(find(here, "driver 2")->match, Match::other_driver);
+  here.candidates.clear();
+  EXPECT_EQ(find(here)->match, Match::exact);
+  here.with_untested.pop_back();
+  EXPECT_FALSE(find(here).has_value() && find(here)->match == Match::exact) << "other candidates";
+  timed.candidates.back().outcome = "crashed: in check: signal 6";
+  save(timed);
+  here.with_untested = set.candidates;
+  EXPECT_FALSE(find(here).has_value());
+}
+
 TEST_F(Decisions, AnotherBatchOfTheBucketHits) {
   save(good);
   ConvProblem other = call;

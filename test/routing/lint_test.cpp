@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "routing/decisions.hpp"
 
 namespace sl::test {
@@ -97,6 +99,33 @@ TEST(LintDecisions, EveryRowOfAFileCounts) {
   EXPECT_EQ(list->decisions.size(), 2U);
   EXPECT_EQ(list->device.name, h200.name);
   EXPECT_FALSE(read_decisions("{}", "test").ok());
+}
+
+TEST(LintSanitized, WhatIsNotListedAndWhatIsNobodys) {
+  std::string passed;
+  for (const Schedule* schedule : all_schedules()) {
+    passed += (passed.empty() ? "" : ", ") + (R"({"schedule": ")" + std::string(schedule->name)) + R"(", "digest": ")" +
+              schedule->digest().hex() + "\"}";
+  }
+  const auto lint_list = [](const std::string& builds) {
+    const auto list = Sanitized::from_json(
+        R"({"schema": 1, "runs": [{"gpu": "G", "driver": "1", "compiler": "c", "commit": "abc",
+            "tools": ["memcheck", "racecheck", "initcheck"], "passed": [)" +
+            builds + "]}]}",
+        "list.json");
+    EXPECT_TRUE(list.ok()) << (list.ok() ? "" : list.error().message);
+    return list.ok() ? text(lint(*list)) : "";
+  };
+  EXPECT_EQ(lint_list(passed), "");
+  const std::string zeros(32, '0');
+  EXPECT_EQ(lint_list(passed + R"(, {"schedule": "gone", "digest": ")" + zeros + R"("}, {"schedule": "dw_flat",
+                                  "digest": ")" +
+                      zeros + "\"}"),
+            "look run of abc: gone " + zeros + ": no schedule has this name; the entry can go\n" +
+                "look run of abc: dw_flat " + zeros + ": another build than this program's; the entry can go\n");
+  const std::string none = lint_list("");
+  EXPECT_EQ(std::count(none.begin(), none.end(), '\n'), static_cast<std::ptrdiff_t>(all_schedules().size()));
+  EXPECT_NE(none.find("look schedule dw_flat: build " + find_schedule("dw_flat")->digest().hex()), std::string::npos);
 }
 
 }  // namespace

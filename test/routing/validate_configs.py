@@ -52,8 +52,8 @@ def main():
         for problem in problems(check, load(path)):
             failures.append(f"{path.relative_to(root) if path.is_relative_to(root) else path}: {problem}")
 
-    names = ("device", "routing", "decisions", "suite", "heuristic", "results")
-    device, routing, decisions, suite, heuristic, results = (validator(root, n) for n in names)
+    names = ("device", "routing", "decisions", "suite", "heuristic", "results", "sanitized")
+    device, routing, decisions, suite, heuristic, results, sanitized = (validator(root, n) for n in names)
     devices = sorted((root / "configs" / "devices").glob("*.json"))
     tables = sorted((root / "configs" / "routing").glob("*.json"))
     suites = sorted((root / "configs" / "suites").glob("*.json"))
@@ -68,6 +68,7 @@ def main():
         expect_valid(suite, path)
     for path in sorted((root / "configs" / "heuristic").glob("*.json")):  # there may be none
         expect_valid(heuristic, path)
+    expect_valid(sanitized, root / "configs" / "sanitized.json")
     for path in sorted((root / "bench" / "results").glob("*/kernels.json")):
         expect_valid(results, path)
     for path in map(pathlib.Path, sys.argv[2:]):
@@ -106,7 +107,16 @@ def main():
     no_rival = {"rivals": {}, "rival_details": {"cudnn": {"engines": "all", "tried": 0, "dropped": [], "error": "no engine"}}}
     for good in (rows(row), rows(failed), rows(failed | no_rival), rows()):
         failures += [f"good results: {p}" for p in problems(results, good)]
+    build = {"schedule": "dw_flat", "digest": "0" * 32}
+    run = {"gpu": "NVIDIA H200", "driver": "580", "compiler": "NVRTC 13.0", "commit": "abc", "tools": ["memcheck", "racecheck", "initcheck"],
+           "passed": [build]}
+    failures += [f"a good list: {p}" for p in problems(sanitized, {"schema": 1, "runs": [run]})]
     bad = [
+        (sanitized, {"runs": []}),
+        (sanitized, {"schema": 1, "runs": [without(run, "driver")]}),
+        (sanitized, {"schema": 1, "runs": [{**run, "tools": ["memcheck", "racecheck"]}]}),
+        (sanitized, {"schema": 1, "runs": [{**run, "passed": [{**build, "digest": "1"}]}]}),
+        (sanitized, {"schema": 1, "runs": [{**run, "passed": [{**build, "config": ""}]}]}),
         (results, rows(row | {"error": "and a time"})),
         (results, rows(without(row, "rival_details"))),
         (results, rows(row | {"verdict": "perhaps"})),
