@@ -73,9 +73,10 @@ Result<Shard> parse_shard(const std::string& text) {
 
 bool LongWork::out_of_budget() const { return budget_ > 0 && seconds() > budget_; }
 
-void LongWork::step(const std::string& what) {
-  const double left = done_ == 0 ? 0 : seconds() / static_cast<double>(done_) * static_cast<double>(count_ - done_);
-  ++done_;
+void LongWork::at(std::size_t place, const std::string& what) {
+  done_ = place;
+  const auto before = static_cast<double>(done_ - 1);
+  const double left = done_ <= 1 ? 0 : seconds() / before * (static_cast<double>(count_) - before);
   progress(std::to_string(done_) + "/" + std::to_string(count_) + ", " +
            (done_ == 1 ? "" : number(left) + " s left, ") + what);
 }

@@ -32,7 +32,9 @@ class LongWork {
   /// budget in seconds; 0 = none.
   LongWork(std::size_t count, double budget) : count_(count), budget_(budget) {}
   bool out_of_budget() const;
-  void step(const std::string& what);  ///< the next one begins
+  void step(const std::string& what) { at(done_ + 1, what); }  ///< the next one begins
+  void at(std::size_t place, const std::string& what);         ///< the one of this place, from 1, begins
+  double left() const { return budget_ - seconds(); }          ///< of a budget, in seconds
 
  private:
   using Clock = std::chrono::steady_clock;

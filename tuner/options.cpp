@@ -27,6 +27,7 @@ Examples:
   sluice explain g32mb1ic128ih56oc128oh56kh3ph1 --dt f16 --tag nhwc --device h200
   sluice bench --suite configs/suites/peers.json --out kernels.json
   sluice tune --suite configs/suites/networks.json --out table.json --shard 1/4
+  sluice tune --suite configs/suites/small.json --out table.json --isolate
   sluice compile --suite configs/suites/networks.json --device h200
   sluice suite model.onnx --batch 1,8 --dt f16 --tag nhwc --out suite.json
   sluice merge part1.json part2.json --out table.json
@@ -82,6 +83,12 @@ void add_files(CLI::App& app, Options& o) {
       ->group("Files");
 }
 
+void add_untested(CLI::App& app, Options& o) {
+  app.add_flag("--untested", o.untested,
+               "Try schedules on the GPU that have not passed the sanitizers; one that faults ends this process's work")
+      ->group("Device");
+}
+
 void add_problem(CLI::App& app, Options& o) {
   app.add_option("DESC", o.problem, "benchdnn descriptor, then optional key=value tokens")->required();
   const auto choice = [&](const char* flag, std::string& to, const char* help, std::vector<std::string> values) {
@@ -107,6 +114,7 @@ void add_device(CLI::App& app, Options& o, const char* help) {
       ->check(CLI::Range(50, 999))
       ->group("Device");
   app.add_flag("--force", o.force, "Take the call where routing would keep it")->group("Device");
+  add_untested(app, o);
   app.add_option("--policy", o.policy, "How a winner is found (default first_use)")
       ->check(CLI::IsMember({"first_use", "immediate", "background", "pinned", "off"}))
       ->group("Device");
@@ -160,6 +168,7 @@ void add_suites(CLI::App& app, Options& o) {
   app.add_option("--device", o.device, "cuda, cuda:N or host (default: cuda:0 where there is a GPU, else host)")
       ->type_name("NAME")
       ->group("Device");
+  add_untested(app, o);
   add_files(app, o);
 }
 
@@ -217,7 +226,18 @@ void add_tune(CLI::App& app, Options& o) {
   app.add_option("--jobs", o.jobs, "Processes, one a GPU; 0 = every GPU (default 1)")
       ->type_name("N")
       ->check(CLI::Range(0, 1024));
-  app.add_option("--parent", o.parent)->group("");  // not for people: what --jobs tells the processes it starts
+  app.add_flag(
+      "--isolate", o.isolate,
+      "Tune in a child process, so that a candidate that crashes or hangs only fails; tries schedules that have "
+      "not passed the sanitizers, too");
+  app.add_option(
+         "--patience", o.patience,
+         "With --isolate: a child that says nothing for so long is ended, and its candidate failed (default 60)")
+      ->type_name("S")
+      ->check(range(0.1, 1e6));
+  // Not for people: what `tune` tells the processes that it starts.
+  app.add_flag("--worker", o.worker)->group("");
+  app.add_option("--parent", o.parent)->group("");
 }
 
 void add_merge(CLI::App& app, Options& o) {
@@ -464,6 +484,7 @@ Result<Environment> environment_of(const Options& o) {
   if (!o.routing_table.empty()) environment.routing_table = o.routing_table;
   if (!o.heuristic.empty()) environment.heuristic = o.heuristic;
   if (!o.decision_table.empty()) environment.decision_table = o.decision_table;
+  if (o.untested) environment.sanitized = "all";
   return environment;
 }
 

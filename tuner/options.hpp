@@ -53,6 +53,7 @@ struct Options {
   std::string policy;
   int emulate = 90;
   bool force = false;
+  bool untested = false;  ///< as SLUICE_SANITIZED=all
 
   // run
   int iterations = 30;
@@ -69,8 +70,10 @@ struct Options {
   double tune_ms = 0;  ///< a call; 0 = the environment's
   double margin = 0.05, noise = 0.03;
   int min_cases = 2;
-  int jobs = 1;    ///< processes, one a GPU; 0 = as many as there are GPUs
-  int parent = 0;  ///< of a process that --jobs started: the id of the one it ends with; 0 = none
+  int jobs = 1;                          ///< processes, one a GPU; 0 = as many as there are GPUs
+  bool isolate = false, worker = false;  ///< tune in a child; be that child
+  double patience = 60;                  ///< seconds without a word after which a child counts as hung
+  int parent = 0;                        ///< of a process that `tune` started: the id of the one it ends with; 0 = none
   bool only_missing = false, compile = false;
 
   // suite

@@ -2,9 +2,16 @@
 // is the host's, and any call made to fail on demand. It enforces what the real driver does about contexts and
 // captures, so that a test notices a call from the wrong context or one that breaks another thread's capture.
 //
+// For programs that nobody can steer from inside, two environment variables: FAKE_CUDA_COMPUTES=1, every kernel that is
+// launched outside of a capture computes a depthwise 3x3 convolution, fp32, NCHW, stride 1; FAKE_CUDA_FAULT=NAME=HOW, a
+// kernel whose name holds NAME faults: sticky (every later call answers ILLEGAL_ADDRESS), abort, or hang.
+//
 // FAKE_INIT_RESULT: what cuInit answers. FAKE_OMIT: leave cuGraphUpload out, as a driver that is too old.
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "kernels/common/params.h"
 #include "test/device/fake_driver/fake_state.hpp"
@@ -20,6 +27,7 @@ CUresult enter(Symbol symbol) {
   Fault& fault = faults[symbol];
   ++fault.calls;
   if (deinitialised) return deinitialized;
+  if (sticky != 0) return sticky;
   if (fault.times > 0) {
     --fault.times;
     return fault.result;
@@ -35,6 +43,31 @@ CUresult need_context() {
 // A call that a capture in global mode forbids to every thread which is not in relaxed mode.
 CUresult unsafe_call() {
   return global_captures > 0 && thread_mode != capture_relaxed ? capture_unsupported : cuda_success;
+}
+
+void convolve(const SlParams& p) {
+  const auto* const x = static_cast<const float*>(p.x);
+  const auto* const w = static_cast<const float*>(p.weight);
+  auto* const y = static_cast<float*>(p.y);
+  for (long long i = 0; i < p.n * p.k * p.p * p.q; ++i) {
+    const long long q = i % p.q, row = i / p.q % p.p, plane = i / p.q / p.p, k = plane % p.k;
+    float sum = 0;
+    for (long long tap = 0; tap < 9; ++tap) {
+      const long long h = row - p.pad_top + tap / 3, v = q - p.pad_left + tap % 3;
+      if (h >= 0 && h < p.h && v >= 0 && v < p.w) sum += x[(plane * p.h + h) * p.w + v] * w[k * 9 + tap];
+    }
+    y[i] = sum;
+  }
+}
+
+void fault(const std::string& kernel) {
+  const char* const wanted = std::getenv("FAKE_CUDA_FAULT");
+  if (wanted == nullptr) return;
+  const std::string text = wanted, name = text.substr(0, text.find('=')), how = text.substr(text.find('=') + 1);
+  if (kernel.find(name) == std::string::npos) return;
+  if (how == "abort") std::abort();
+  while (how == "hang") pause();
+  sticky = cuda_illegal_address;
 }
 
 #define ENTER(symbol) \
@@ -155,9 +188,10 @@ EXPORT CUresult cuModuleUnload(CUmodule module) {
   UNSAFE;
   return modules.destroy(module);
 }
-EXPORT CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char*) {
+EXPORT CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   ENTER(s_module_get_function);
   NEED_CONTEXT;
+  module->function.name = name;
   *function = &module->function;
   return 0;
 }
@@ -183,7 +217,11 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, un
   const CUcontext current = stack[static_cast<std::size_t>(depth) - 1];
   if (function->context != current) return invalid_handle;
   const std::scoped_lock lock(mutex);
-  last_launch = {gx, bx, smem, stream, current, static_cast<const SlParams*>(params[0])->work, last_launch.count + 1};
+  const SlParams& work = *static_cast<const SlParams*>(params[0]);
+  last_launch = {gx, bx, smem, stream, current, work.work, last_launch.count + 1};
+  if (stream != nullptr && stream->capture != capture_none) return 0;
+  if (std::getenv("FAKE_CUDA_COMPUTES") != nullptr) convolve(work);
+  fault(function->name);
   return 0;
 }
 EXPORT CUresult cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total) {
@@ -361,6 +399,7 @@ EXPORT void fake_reset() {
   const std::scoped_lock lock(mutex);
   for (Fault& fault : faults) fault.calls = fault.times = fault.result = 0;
   deinitialised = contexts_destroyed = false;
+  sticky = 0;
   buffers.clear();
   allocated = 0;
   modules.clear();

@@ -19,6 +19,7 @@ struct sl::cuda::CUctx_st {
 };
 struct sl::cuda::CUfunc_st {
   CUcontext context;
+  std::string name = {};
 };
 struct sl::cuda::CUmod_st {
   CUfunc_st function;
@@ -56,6 +57,7 @@ struct Fault {
 };
 std::array<Fault, symbol_count> faults;
 std::atomic<bool> deinitialised{false}, contexts_destroyed{false};
+std::atomic<int> sticky{0};  // what every call answers since a kernel faulted
 std::atomic<int> global_captures{0};
 std::mutex mutex;
 fake::Launch last_launch{};
