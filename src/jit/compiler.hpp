@@ -36,7 +36,10 @@ struct KernelSpec {
 /// The embedded kernel sources (kernels/**), by path relative to kernels/. Empty view where there is none.
 std::string_view kernel_source(std::string_view path);
 std::vector<std::string_view> kernel_source_paths();
-/// Digest of a source and every header it includes, transitively.
+/// A source without what no machine code depends on: comments, indentation, blank lines. Lines stay lines, since the
+/// preprocessor's end there.
+std::string kernel_code(std::string_view text);
+/// Digest of the code of a source and of every header it includes, transitively: a comment changes nothing.
 Digest kernel_source_digest(std::string_view source);
 /// The translation unit: includes, one Cfg struct and one extern "C" kernel for each spec.
 std::string translation_unit(std::span<const KernelSpec>);

@@ -92,6 +92,27 @@ TEST(KernelSource, EveryIncludeIsAnEmbeddedFileByItsPathFromTheRoot) {
   }
 }
 
+TEST(KernelSource, CodeHasNoCommentsAndNoLayout) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", ""},
+      {"// a comment\n\n  int a;  // and one\n", "int a;\n"},
+      {"int a; // no newline", "int a;"},
+      {"int/* two\nlines */a;\n", "int a;\n"},
+      {"int a; /* never closed", "int a;"},
+      {"  #define A \t 1  \n\n\n#define B 2", "#define A 1\n#define B 2"},
+      {"a  +\r\n  b", "a +\nb"},
+      {R"(asm("ld  // a;  /* b */" : "=r"(x));  // c)", R"(asm("ld  // a;  /* b */" : "=r"(x));)"},
+      {R"(f("\"  // ", '"', '\'', 1'000);  // "c")", R"(f("\"  // ", '"', '\'', 1'000);)"},
+      {"a / b // c", "a / b"},
+  };
+  for (const auto& [text, code] : cases) EXPECT_EQ(kernel_code(text), code) << text;
+  for (const std::string_view path : kernel_source_paths()) {
+    const std::string code = kernel_code(kernel_source(path));
+    EXPECT_EQ(kernel_code(code), code) << path;
+    EXPECT_EQ(code.find("//"), std::string::npos) << path;
+  }
+}
+
 TEST(KernelSource, DigestCoversHeadersAndTellsSourcesApart) {
   EXPECT_EQ(kernel_source_digest("testing/memory.cuh"), kernel_source_digest("testing/memory.cuh"));
   EXPECT_NE(kernel_source_digest("testing/memory.cuh"), kernel_source_digest("testing/collectives.cuh"));
