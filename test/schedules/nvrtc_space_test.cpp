@@ -80,6 +80,8 @@ std::int64_t value_class(const std::string& name, std::int64_t value) {
       {"IMAGE_CHUNKS", {}},
       {"GROUP_CHUNKS", {}},
       {"STAGE_PITCH", {}},
+      {"STAGE_HALF", {}},
+      {"STAGE_PLANE", {}},
       {"PITCH", {}},
       {"WIDTH", {}},
       {"FILTER_ROW", {}},

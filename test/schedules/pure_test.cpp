@@ -176,6 +176,26 @@ TEST(Refusals, NameTheFieldAndItsValue) {
       {&dw_plane, "g8ic8ih5iw129oc8oh5ow129kh3kw3ph1pw1", "w = 129"},
       {&dw_plane, "g8ic8ih7oc8oh7kh3ph2dh1", "dil_h = 2"},
       {&dw_plane, "g8ic8ih9000iw7oc8oh9000ow7kh3kw3ph1pw1", "h * w = 63000"},
+      {&dw_fold, "g8ic8ih14oc8oh14kh7ph3", nullptr},
+      {&dw_fold, "g8ic8ih20iw24oc8oh20ow22kh5kw3ph2pw0", nullptr},
+      {&dw_fold, "g8ic8ih14oc8oh14kh7ph3 tag=nhwc", "layout = 1"},
+      {&dw_fold, "g8ic8ih14oc8oh14kh7ph3 dt=f16", "dtype = 1"},
+      {&dw_fold, "g4ic8ih14oc8oh14kh7ph3", "c / groups = 2"},
+      {&dw_fold, "g8ic8ih14oc16oh14kh7ph3", "k / groups = 2"},
+      {&dw_fold, "g8ic8ih14oc8oh14kh3ph2dh1", "dil_h = 2"},
+      {&dw_fold, "g8ic8ih14oc8oh7kh5sh2ph2", "stride_h = 2"},
+      {&dw_fold, "g8ic8ih14oc8oh14kh7ph3 align=8", "align = 8"},
+      {&dw_fold, "g8ic8ih1iw64oc8oh1ow64kh1kw15ph0pw7", "r = 1"},
+      {&dw_fold, "g8ic8ih14oc8oh14kh3ph1", "r * s = 9"},
+      {&dw_fold, "g8ic8ih14oc8oh14kh11ph5", "r * s = 121"},
+      {&dw_fold, "g8ic8ih14iw14oc8oh16ow14kh5kw5ph2pw2", "pad_bottom = 4"},
+      {&dw_fold, "g8ic8ih14iw14oc8oh20ow14kh5kw5ph5pw2", "pad_top = 5"},
+      {&dw_fold, "g8ic8ih7iw16oc8oh7ow16kh5kw5ph2pw2", "p = 7"},
+      {&dw_fold, "g8ic8ih16iw7oc8oh16ow7kh5kw5ph2pw2", "q = 7"},
+      {&dw_fold, "g8ic8ih14iw15oc8oh14ow14kh5kw4ph2pw1", "h * w = 210"},
+      {&dw_fold, "g8ic8ih128oc8oh128kh5ph2", "h * w = 16384"},
+      {&dw_fold, "g8ic8ih4oc8oh4kh9ph4", "h = 4"},
+      {&dw_fold, "g8ic8ih16iw34oc8oh16ow34kh5kw5ph2pw2", "q = 34"},
       {&dw_toeplitz, "g8ic8ih7oc8oh7kh7ph3 dt=f16", nullptr},
       {&dw_toeplitz, "g8ic8ih14oc8oh14kh5ph2 dt=bf16", nullptr},
       {&dw_toeplitz, "g8ic8ih7oc8oh7kh5ph2", "dtype = f32"},
@@ -263,6 +283,7 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
   const ConvProblem nchw = parsed("g12ic12ih9oc12oh9kh3ph1 dt=f16 tag=nchw");
   const ConvProblem grouped = parsed("g3ic12ih9oc12oh9kh3ph1");
   const ConvProblem small = parsed("g12ic12ih7oc12oh7kh7ph3 dt=f16 tag=nchw");
+  const ConvProblem folded = parsed("g12ic12ih14oc12oh14kh7ph3");
   const ConvProblem even = parsed("g12ic12ih9iw10oc12oh9ow10kh3kw3ph1pw1 dt=f16 tag=nchw");
   const ConvProblem halves = parsed("g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nhwc");
   const ConvProblem stem = parsed("g1ic3ih30oc64oh15kh7sh2ph3 dt=f16 tag=nchw");
@@ -337,6 +358,12 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
       {&dw_plane, &nchw, "planes=16,strips=3,tiles=1,threads=32", "threads = 32"},
       {&dw_plane, &nchw, "planes=1,strips=1,tiles=1,threads=32", "planes = 1"},
       {&dw_plane, &nchw, "planes=16,strips=10,tiles=1,threads=160", "strips = 10"},
+      {&dw_fold, &folded, "cols=7,planes=8,unroll=1,threads=96", nullptr},
+      {&dw_fold, &folded, "cols=4,planes=4,unroll=1,threads=96", "cols = 4"},
+      {&dw_fold, &folded, "cols=2,planes=2,unroll=1,threads=96", "cols = 2"},
+      {&dw_fold, &folded, "cols=7,planes=9,unroll=1,threads=96", "planes = 9"},
+      {&dw_fold, &folded, "cols=7,planes=8,unroll=3,threads=96", "unroll = 3"},
+      {&dw_fold, &folded, "cols=7,planes=8,unroll=2,threads=512", "threads = 512"},
       {&dw_toeplitz, &small, "channels=4,groups=2,parts=2,turns=9,threads=256", nullptr},
       {&dw_toeplitz, &small, "channels=33,groups=1,parts=1,turns=1,threads=1056", "channels = 33"},
       {&dw_toeplitz, &small, "channels=3,groups=1,parts=1,turns=1,threads=96", "channels = 3"},

@@ -209,6 +209,9 @@ constexpr Row rows[] = {
      one,
      one,
      {1, 0, 1, 0}},
+    // Halves of a plane.
+    {"dw_halves_14", "an odd number of rows each", 3, 6, 1, 1, {14, 14}, {7, 7}, one, one, {3, 3, 3, 3}},
+    {"dw_halves_20x24", "", 2, 5, 1, 1, {20, 24}, {5, 5}, one, one, {2, 2, 2, 2}},
     // Empty.
     {"empty", "pytorch#19599, detectron2#772", 0, 20, 1, 1, {10, 9}, {3, 3}, one, one, {1, 1, 1, 1}},
 };
