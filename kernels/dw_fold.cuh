@@ -33,8 +33,10 @@ struct FoldShape {
   static constexpr bool exists(int v) { return TILES > 1 || !(before(v) || behind(v)); }
   static constexpr int first_behind(int v) { return v < READS && !behind(v) ? first_behind(v + 1) : v; }
   static constexpr int BEHIND = first_behind(0);
-  static constexpr int ZEROS =
-      ((READS - BEHIND > -FIRST / VEC ? (READS - BEHIND) * VEC : -FIRST) + PER - 1) / PER * PER;
+  static constexpr int LEFT_ZEROS = -FIRST, RIGHT_ZEROS = (READS - BEHIND) * VEC;
+  static constexpr int ZEROS =  // elements, of both sides the more
+      TILES == 1 ? 0 : ((LEFT_ZEROS > RIGHT_ZEROS ? LEFT_ZEROS : RIGHT_ZEROS) + PER - 1) / PER * PER;
+  static_assert(ZEROS <= 32);
 
   /// A plane is fetched from both its ends in pieces of 16 bytes, 16 of each end a turn.
   static constexpr int PIECES = H * W / PER, UPPER = (PIECES + 1) / 2, LOWER = PIECES / 2, TURNS = (UPPER + 15) / 16;
@@ -43,6 +45,15 @@ struct FoldShape {
   static constexpr int turns_for(int c) {
     const int pieces = (c * CHUNK * W + PER - 1) / PER;
     return c == CHUNKS || pieces > LOWER ? TURNS : (pieces + 15) / 16;
+  }
+
+  /// Whether every folded row is there when its chunk is. (The host device copies at once and would not notice.)
+  static constexpr bool in_time() {
+    for (int i = 0; i < STEPS; ++i) {
+      const int turns = turns_for(i / CHUNK < CHUNKS ? i / CHUNK + 1 : CHUNKS);
+      if (turns < TURNS && 16 * turns * PER < (i + 1) * W) return false;
+    }
+    return true;
   }
 
   /// Results leave in runs of so many rows that a run is a multiple of 16 bytes.
@@ -284,6 +295,7 @@ SL_DEVICE void dw_fold(const SlParams& p) {
   using I = Index<Cfg>;
   using Shape = FoldShape<Cfg>;
   constexpr int FULL = Shape::FULL, TAIL = Shape::TAIL, STEPS = Shape::STEPS;
+  static_assert(Shape::in_time());
   SL_DYNAMIC_SHARED(Bits<Cfg>, shared);
   const int warp = thread_id() / 32;
   Bits<Cfg>* const zeros = shared + warp * Shape::WARP;
@@ -310,7 +322,7 @@ SL_DEVICE void dw_fold(const SlParams& p) {
 
   FoldResults<Cfg> results;
   results.aim(stage, is, first, room);
-  for (int i = thread_id() % 32; i < Shape::ZEROS; i += 32) zeros[i] = 0;
+  if (thread_id() % 32 < Shape::ZEROS) zeros[thread_id() % 32] = 0;
   copy_async_wait<Shape::CHUNKS - 1>();
   copy_async_commit();  // of nothing: the same number of groups is always on its way
   warp_sync();

@@ -1,6 +1,6 @@
 // dw_fold (kernels/dw_fold.cuh): fp32 NCHW planes folded in the middle, whole planes a warp. Knobs: cols outputs along
 // the row a lane, planes a warp, unroll (2: the rows at both ends of a walk, which add to fewer sums than the others,
-// are unrolled; 1: they are loops), threads.
+// are unrolled; 1: they are loops), warps (of a scheduler: bounds the registers of each), threads.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -41,16 +41,18 @@ std::array<std::int64_t, 32> lanes_at(const Shape& s, const At& at) {
 /// Elements from one plane to the next, such that a warp's reads of its windows meet in few banks.
 std::int64_t pitch_of(const ConvProblem& p, const Shape& s, std::int64_t cols) {
   const std::int64_t plane = p.h * p.w;
+  const std::int64_t rows = std::min<std::int64_t>(s.steps, 8);  // then the banks repeat
   std::int64_t best = plane, best_cost = 0;
   for (std::int64_t pitch = plane; pitch < plane + 32; pitch += per) {
     std::int64_t cost = 0;
-    for (std::int64_t i = 0; i < std::min<std::int64_t>(s.steps, 8); ++i) {
+    for (std::int64_t i = 0; i < rows; ++i) {
       const auto at = lanes_at(s, [&](std::int64_t half, std::int64_t g, std::int64_t tile) {
         return g * pitch + (half != 0 ? p.h - 1 - i : i) * p.w + tile * cols;
       });
       cost += shared_wavefronts(at, 4 * s.vec);
     }
     if (best_cost == 0 || cost < best_cost) best_cost = cost, best = pitch;
+    if (cost == rows * s.vec) break;  // no two lanes in one bank
   }
   return best;
 }
@@ -59,16 +61,17 @@ std::int64_t pitch_of(const ConvProblem& p, const Shape& s, std::int64_t cols) {
 std::pair<std::int64_t, std::int64_t> stage_of(const ConvProblem& p, const Shape& s, std::int64_t cols) {
   std::pair<std::int64_t, std::int64_t> best{};
   std::int64_t best_cost = 0;
-  for (std::int64_t half = s.run; half < s.run + 32; half += per) {
-    for (std::int64_t plane = half + s.run; plane < half + s.run + 32; plane += per) {
+  for (std::int64_t plane = 2 * s.run; plane < 2 * s.run + 32; plane += per) {
+    for (std::int64_t half = s.run; half <= plane - s.run; half += per) {
       std::int64_t cost = 0;
       for (std::int64_t row = 0; row < s.rows; ++row) {
         const auto at = lanes_at(s, [&](std::int64_t lower, std::int64_t g, std::int64_t tile) {
           return g * plane + (lower != 0 ? half + (s.rows - 1 - row) * p.q : row * p.q) + tile * cols;
         });
-        cost += shared_wavefronts(at, 4 * s.vec) * 64 + plane;  // small where that costs nothing
+        cost += shared_wavefronts(at, 4 * s.vec);
       }
       if (best_cost == 0 || cost < best_cost) best_cost = cost, best = {half, plane};
+      if (cost == s.rows * s.vec) return best;
     }
   }
   return best;
@@ -86,7 +89,7 @@ Shape outline_of(const ConvProblem& p, const Config& config) {
   s.reads = ceil_div(lead + cols + p.s - 1, s.vec);
   s.first = -p.pad_left - lead;
   s.behind = std::clamp<std::int64_t>(ceil_div(p.w - (s.tiles - 1) * cols - s.first, s.vec), 0, s.reads);
-  s.zeros = ceil_div(std::max((s.reads - s.behind) * s.vec, -s.first), per) * per;
+  s.zeros = s.tiles == 1 ? 0 : ceil_div(std::max((s.reads - s.behind) * s.vec, -s.first), per) * per;
   s.rows = p.q % per == 0 ? 1 : 2;
   s.run = s.rows * p.q;
   s.stores = ceil_div(s.planes * s.run / per, half_warp);
@@ -108,9 +111,13 @@ std::int64_t registers_of(const ConvProblem& p, const Shape& s, std::int64_t col
   return p.taps() + p.r * cols + s.reads * s.vec + 2 * s.stores + (p.needs_64bit_offsets() ? 24 : 20);
 }
 constexpr std::int64_t register_budget = 245;
-/// Warps that a scheduler should hold, by the registers of each. (With 128, 7 columns of 7x7 fit as well, but clash in
-/// more banks of the register file than a fourth warp is worth.)
-std::int64_t warps_for(std::int64_t registers) { return registers <= 118 ? 4 : registers <= 156 ? 3 : 2; }
+/// Warps that a scheduler holds, by the registers of each; and the most that ptxas does without spilling.
+int warps_for(std::int64_t registers) { return registers <= 118 ? 4 : registers <= 156 ? 3 : 2; }
+int most_warps(const ConvProblem& p, std::int64_t registers, const Config& config) {
+  // Exactly 128 registers do for this one.
+  const bool tight = p.r == 7 && p.s == 7 && config.get("cols") == 7 && config.get("unroll") == 2;
+  return tight ? 4 : warps_for(registers);
+}
 
 /// Bytes of one copy of weights: a warp's planes begin at any multiple of what its planes and all have in common.
 int weight_bytes(const ConvProblem& p, std::int64_t planes) {
@@ -121,8 +128,10 @@ std::int64_t blocks_of(const ConvProblem& p, const Config& config) {
   return ceil_div(ceil_div(p.n * p.c, config.get("planes")), config.get("threads") / 32);
 }
 
+Refusal too_large(int threads) { return refuse("threads", threads, "more than 96 KiB of shared memory"); }
+
 Refusal fits(const ConvProblem& p, const Config& config) {
-  if (Refusal refusal = wrong_knobs(config, {"cols", "planes", "unroll", "threads"})) return refusal;
+  if (Refusal refusal = wrong_knobs(config, {"cols", "planes", "unroll", "warps", "threads"})) return refusal;
   if (Refusal refusal = wrong_threads(config)) return refusal;
   const int cols = config.get("cols"), planes = config.get("planes"), threads = config.get("threads");
   if (cols > 16 || p.q % cols != 0)
@@ -140,9 +149,10 @@ Refusal fits(const ConvProblem& p, const Config& config) {
     return refuse("cols", cols, "fewer than the columns of padding");
   }
   if (registers_of(p, s, cols) > register_budget) return refuse("cols", cols, "the sums of r rows need more registers");
-  if (shape_of(p, config).bytes * (threads / 32) > smem_limit) {
-    return refuse("threads", threads, "more than 96 KiB of shared memory");
+  if (config.get("warps") > most_warps(p, registers_of(p, s, cols), config)) {
+    return refuse("warps", config.get("warps"), "the sums of r rows need more registers");
   }
+  if (shape_of(p, config).bytes * (threads / 32) > smem_limit) return too_large(threads);
   if (blocks_of(p, config) > max_grid) {
     return refuse("threads", threads, "needs more blocks than the 2147483647 of a grid");
   }
@@ -151,9 +161,8 @@ Refusal fits(const ConvProblem& p, const Config& config) {
 
 /// Cycles of the busiest scheduler: instructions counted in what ptxas makes of it, and what is lost where few warps
 /// hide each other's waiting. Not measured.
-double cycles_of(const ConvProblem& p, const DeviceInfo& device, const Config& config) {
+double cycles_of(const ConvProblem& p, const DeviceInfo& device, const Config& config, const Shape& s) {
   const std::int64_t cols = config.get("cols"), threads = config.get("threads");
-  const Shape s = shape_of(p, config);
   std::int64_t slots = 0, tests = 0;
   for (std::int64_t i = 0; i < s.steps; ++i) {
     std::int64_t of_row = 0;
@@ -174,7 +183,7 @@ double cycles_of(const ConvProblem& p, const DeviceInfo& device, const Config& c
   const auto instructions = static_cast<double>(130 + 2 * copies + 2 * p.taps() + s.steps * a_row + tests) +
                             1.12 * static_cast<double>(slots * products);
   const std::int64_t sms = std::max(1, device.sm_count), warps = threads / 32;
-  const std::int64_t by_registers = warps_for(registers_of(p, s, cols)) * 4 / warps;
+  const std::int64_t by_registers = config.get("warps") * 4 / warps;
   const std::int64_t by_memory = 225 * 1024 / (s.bytes * warps + 1024);
   const std::int64_t mine = ceil_div(blocks_of(p, config), sms);
   const std::int64_t resident = std::max<std::int64_t>(1, std::min({by_registers, by_memory, mine})) * warps;
@@ -187,11 +196,15 @@ std::vector<Config> configs_of(const ConvProblem& p, const DeviceInfo& device) {
   for (int cols = 4; cols <= 16; ++cols) {
     if (p.q % cols != 0 || p.q / cols > half_warp) continue;
     const int planes = static_cast<int>(half_warp / (p.q / cols));
+    const Config smallest{{{"cols", cols}, {"planes", planes}, {"unroll", 1}, {"warps", 1}, {"threads", 32}}};
+    if (fits(p, smallest)) continue;
+    const Shape shape = shape_of(p, smallest);
+    const int warps = warps_for(registers_of(p, shape, cols));
     for (const int unroll : {2, 1}) {
       for (const int threads : {128, 64, 32}) {
-        Config config{{{"cols", cols}, {"planes", planes}, {"unroll", unroll}, {"threads", threads}}};
-        if (fits(p, config)) continue;
-        const double estimate = cycles_of(p, device, config);
+        if (shape.bytes * (threads / 32) > smem_limit) continue;
+        Config config{{{"cols", cols}, {"planes", planes}, {"unroll", unroll}, {"warps", warps}, {"threads", threads}}};
+        const double estimate = cycles_of(p, device, config, shape);
         estimated.emplace_back(estimate, std::move(config));
       }
     }
@@ -207,11 +220,19 @@ std::vector<Config> configs_of(const ConvProblem& p, const DeviceInfo& device) {
     });
     if (same < 2 && !twin && configs.size() < 5) configs.push_back(config);
   }
-  const auto other_block = std::find_if(sorted.begin(), sorted.end(), [&](const Config& config) {
-    return config.get("cols") == configs.front().get("cols") && config.get("unroll") == configs.front().get("unroll") &&
-           config.get("threads") != configs.front().get("threads");
-  });
-  if (other_block != sorted.end()) configs.push_back(*other_block);
+  if (configs.empty()) return configs;
+  // One more warp a scheduler where that can be had; else blocks of another size.
+  Config other = configs.front();
+  const auto set = [&](const char* knob, int value) {
+    for (auto& [name, now] : other.knobs) now = name == knob ? value : now;
+  };
+  set("unroll", 2);
+  set("warps", other.get("warps") + 1);
+  if (fits(p, other)) {
+    other = configs.front();
+    set("threads", other.get("threads") == 64 ? 32 : 64);
+  }
+  configs.push_back(std::move(other));
   return configs;
 }
 
@@ -261,8 +282,7 @@ KernelSpec kernel(const ConvProblem& p, const Config& config) {
   };
   for (const auto& [name, value] : own) constants.emplace_back(name, value);
   KernelSpec spec = make_spec(dw_fold, std::move(constants), config.get("threads"));
-  const std::int64_t warps = warps_for(registers_of(p, s, config.get("cols"))) * 4;
-  spec.min_blocks = static_cast<int>(std::max<std::int64_t>(1, warps * 32 / config.get("threads")));
+  spec.min_blocks = std::max(1, config.get("warps") * 4 * 32 / config.get("threads"));
   return spec;
 }
 

@@ -41,7 +41,10 @@ TEST(DwFold, EveryConfigurationOfItsCalls) {
     const Result<ConvProblem> problem = parse(call);
     ASSERT_TRUE(problem.ok()) << problem.error().message;
     ASSERT_FALSE(dw_fold.can_run(*problem, runner.info())) << call << ": " << *dw_fold.can_run(*problem, runner.info());
-    for (Config& config : dw_fold.configs(*problem, runner.info())) {
+    std::vector<Config> configs = dw_fold.configs(*problem, runner.info());
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+      Config& config = configs[i];
+      if (!full_tests() && (i + jobs.size()) % 3 != 0) continue;  // a third of them, others in every call
       ASSERT_FALSE(dw_fold.fits(*problem, config)) << call << ": " << *dw_fold.fits(*problem, config);
       jobs.push_back({.problem = *problem, .schedule = &dw_fold, .config = std::move(config), .seed = test_seed(41)});
     }
