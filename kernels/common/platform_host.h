@@ -4,7 +4,7 @@
 #define SLUICE_KERNELS_PLATFORM_HOST_H
 
 // Raised whenever anything below changes; a shared object exports its own as `sluice_host_abi`.
-#define SLUICE_HOST_ABI 2
+#define SLUICE_HOST_ABI 3
 
 struct SlHostThread;
 
@@ -16,7 +16,11 @@ enum SlHostCollective {
   SL_HOST_SHUFFLE_XOR = 3,
   SL_HOST_BALLOT = 4,
   SL_HOST_TOGETHER = 5,
-  SL_HOST_COLLECTIVES = 6
+  SL_HOST_COLLECTIVES = 6,
+  // Those of a thread by itself (common/bulk.cuh).
+  SL_HOST_MBARRIER = 6,
+  SL_HOST_BULK_GROUPS = 7,
+  SL_HOST_WAITS = 8
 };
 
 // One shared array's site; its address identifies it.
@@ -36,6 +40,15 @@ struct SlHostOps {
   void* (*shared)(SlHostThread*, const SlHostArray*);
   // A load whose address is not a multiple of its size: a fault on the GPU, an error of the launch here.
   void (*misaligned)(SlHostThread*, const void* address, int bytes);
+  // common/bulk.cuh. An mbarrier is 8 bytes of shared memory that only these read and write.
+  void (*mbarrier_init)(SlHostThread*, void* mbarrier, int arrivals);
+  void (*mbarrier_expect)(SlHostThread*, void* mbarrier, int bytes);
+  void (*mbarrier_wait)(SlHostThread*, const void* mbarrier, int parity);
+  // Notes down a copy that happens at some time from now on. It counts on `mbarrier` or, where that is null, in the
+  // thread's open group, which bulk_commit closes; bulk_wait blocks until all but `left` closed groups have ended.
+  void (*bulk_copy)(SlHostThread*, void* to, const void* from, int bytes, void* mbarrier);
+  void (*bulk_commit)(SlHostThread*);
+  void (*bulk_wait)(SlHostThread*, int left);
 };
 
 // One thread of a block, as kernel code sees it; owned by the runtime.

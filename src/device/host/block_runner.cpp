@@ -10,8 +10,10 @@ namespace {
 constexpr std::size_t lanes = 32;
 constexpr unsigned undefined_value = 0xffffffffU;  // NaN: what a shuffle reads from a lane that has returned
 
-constexpr const char* collective_names[SL_HOST_COLLECTIVES] = {
-    "barrier()", "warp_sync()", "shuffle_down()", "shuffle_xor()", "ballot()", "a matrix instruction or shuffle()"};
+constexpr const char* wait_names[SL_HOST_WAITS] = {"barrier()",       "warp_sync()",
+                                                   "shuffle_down()",  "shuffle_xor()",
+                                                   "ballot()",        "a matrix instruction or shuffle()",
+                                                   "mbarrier_wait()", "bulk_wait()"};
 
 }  // namespace
 
@@ -25,6 +27,8 @@ struct BlockRunner::Thread : SlHostThread {
   int operand = 0;
   void (*act)(void* const*) = nullptr;  // of together()
   void* brought = nullptr;
+  const void* mbarrier = nullptr;  // what it waits at
+  int left = 0;                    // groups that bulk_wait() leaves on their way
 };
 
 struct BlockRunner::Warp {
@@ -32,8 +36,10 @@ struct BlockRunner::Warp {
   std::array<std::size_t, SL_HOST_COLLECTIVES> waiting{};  // by kind
 };
 
-const SlHostOps BlockRunner::ops = {&BlockRunner::collective, &BlockRunner::together, &BlockRunner::shared,
-                                    &BlockRunner::misaligned};
+const SlHostOps BlockRunner::ops = {
+    &BlockRunner::collective,    &BlockRunner::together,        &BlockRunner::shared,        &BlockRunner::misaligned,
+    &BlockRunner::mbarrier_init, &BlockRunner::mbarrier_expect, &BlockRunner::mbarrier_wait, &BlockRunner::bulk_copy,
+    &BlockRunner::bulk_commit,   &BlockRunner::bulk_wait};
 
 BlockRunner::BlockRunner() = default;
 BlockRunner::~BlockRunner() = default;
@@ -78,6 +84,47 @@ void BlockRunner::misaligned(SlHostThread* base, const void* address, int bytes)
                                         " bytes from an address that ends in " +
                                         std::to_string(reinterpret_cast<std::uintptr_t>(address) % 16) +
                                         " (modulo 16); it must be a multiple of the size");
+}
+
+void BlockRunner::mbarrier_init(SlHostThread*, void* mbarrier, int arrivals) { Mbarrier::init(mbarrier, arrivals); }
+
+void BlockRunner::mbarrier_expect(SlHostThread* base, void* mbarrier, int bytes) {
+  const Thread& thread = *static_cast<Thread*>(base);
+  bool ended = false;
+  if (!Mbarrier::expect(mbarrier, bytes, ended)) {
+    thread.runner->fail(Code::device, "thread " + std::to_string(thread.thread_id) +
+                                          " arrives at an mbarrier whose phase has all its arrivals already");
+  }
+  if (ended) thread.runner->wake_at(mbarrier);
+}
+
+void BlockRunner::mbarrier_wait(SlHostThread* base, const void* mbarrier, int parity) {
+  Thread& thread = *static_cast<Thread*>(base);
+  while (!Mbarrier::passed(mbarrier, parity)) {
+    thread.kind = SL_HOST_MBARRIER;
+    thread.mbarrier = mbarrier;
+    thread.state = Thread::State::waiting;
+    thread.fiber->suspend();
+  }
+}
+
+void BlockRunner::bulk_copy(SlHostThread* base, void* to, const void* from, int bytes, void* mbarrier) {
+  const Thread& thread = *static_cast<Thread*>(base);
+  thread.runner->copies_.add(static_cast<std::size_t>(thread.thread_id), to, from, bytes, mbarrier);
+}
+
+void BlockRunner::bulk_commit(SlHostThread* base) {
+  const Thread& thread = *static_cast<Thread*>(base);
+  thread.runner->copies_.commit(static_cast<std::size_t>(thread.thread_id));
+}
+
+void BlockRunner::bulk_wait(SlHostThread* base, int left) {
+  Thread& thread = *static_cast<Thread*>(base);
+  if (thread.runner->copies_.groups_done(static_cast<std::size_t>(thread.thread_id), left)) return;
+  thread.kind = SL_HOST_BULK_GROUPS;
+  thread.left = left;
+  thread.state = Thread::State::waiting;
+  thread.fiber->suspend();
 }
 
 // ---- on fibers ----
@@ -184,6 +231,26 @@ void BlockRunner::wake(Thread& thread) {
   ready_.push_back(&thread);
 }
 
+void BlockRunner::wake_at(const void* mbarrier) {
+  for (std::size_t i = 0; i < count_; ++i) {
+    Thread& thread = threads_[i];
+    if (thread.state == Thread::State::waiting && thread.kind == SL_HOST_MBARRIER && thread.mbarrier == mbarrier)
+      wake(thread);
+  }
+}
+
+void BlockRunner::finish_copy() {
+  // In order where thread order is: as late as can be, when nobody else can run.
+  const void* const ended = copies_.finish(launch_->seed == 0 ? 0 : random(copies_.count()));
+  if (ended != nullptr) wake_at(ended);
+  for (std::size_t i = 0; i < count_; ++i) {
+    Thread& thread = threads_[i];
+    if (thread.state == Thread::State::waiting && thread.kind == SL_HOST_BULK_GROUPS &&
+        copies_.groups_done(i, thread.left))
+      wake(thread);
+  }
+}
+
 void BlockRunner::fail(Code code, std::string what) {
   if (!status_.ok()) return;  // the first failure is the cause
   status_ =
@@ -199,10 +266,14 @@ Status BlockRunner::run(const HostLaunch& launch, std::int64_t block) {
   }
   if (finished_ < count_) {
     fail(Code::device, "threads wait for each other forever: " + waiting_threads() +
-                           "; every thread of a block that has not returned must reach the same barrier(), and every "
-                           "such lane of a warp the same shuffle, ballot() or warp_sync()");
+                           "; every thread of a block that has not returned must reach the same barrier(), every "
+                           "such lane of a warp the same shuffle, ballot() or warp_sync(), and an mbarrier all its "
+                           "arrivals and bytes");
     abandon_waiting();
+  } else if (copies_.count() != 0) {
+    fail(Code::device, "the block ends with " + std::to_string(copies_.count()) + " bulk copies on their way");
   }
+  copies_.drop();
   if (Status end = shared_.end_block(launch.smem_optin); !end) fail(end.error().code, end.error().message);
   return std::exchange(status_, Status{});
 }
@@ -217,6 +288,7 @@ void BlockRunner::start_block(std::int64_t block) {
   ready_.clear();
   random_state_ = launch_->seed ^ (static_cast<std::uint64_t>(block) * 0x9e3779b97f4a7c15ULL);
 
+  copies_.begin_block(count_);
   if (threads_.size() < count_) threads_.resize(count_);
   warps_.assign((count_ + lanes - 1) / lanes, Warp{});
   order_.resize(count_);
@@ -239,6 +311,12 @@ void BlockRunner::start_block(std::int64_t block) {
 bool BlockRunner::step() {
   const std::size_t waking = ready_.size() - next_ready_;
   const std::size_t unstarted = count_ - started_;
+  if (copies_.count() != 0 &&
+      (waking + unstarted == 0 ||
+       (launch_->seed != 0 && random(waking + unstarted + copies_.count()) >= waking + unstarted))) {
+    finish_copy();
+    return true;
+  }
   if (waking + unstarted == 0) return false;
   const bool prefer_start = launch_->seed == 0 || random(waking + unstarted) >= waking;
   if (unstarted != 0 && (waking == 0 || prefer_start)) {
@@ -294,7 +372,7 @@ std::string BlockRunner::waiting_threads() const {
     if (first.state == Thread::State::returned) {
       text += " returned";
     } else if (first.state == Thread::State::waiting) {
-      text += " at " + std::string(collective_names[first.kind]);
+      text += " at " + std::string(wait_names[first.kind]);
     } else {
       text += " stopped";
     }

@@ -10,6 +10,7 @@
 
 #include "core/result.hpp"
 #include "device/device.hpp"
+#include "device/host/async_copies.hpp"
 #include "device/host/fiber.hpp"
 #include "device/host/shared_memory.hpp"
 #include "kernels/common/platform_host.h"
@@ -48,11 +49,17 @@ class BlockRunner {
   static void together(SlHostThread*, void (*act)(void* const* lanes), void* mine);
   static void* shared(SlHostThread*, const SlHostArray*);
   static void misaligned(SlHostThread*, const void* address, int bytes);
+  static void mbarrier_init(SlHostThread*, void* mbarrier, int arrivals);
+  static void mbarrier_expect(SlHostThread*, void* mbarrier, int bytes);
+  static void mbarrier_wait(SlHostThread*, const void* mbarrier, int parity);
+  static void bulk_copy(SlHostThread*, void* to, const void* from, int bytes, void* mbarrier);
+  static void bulk_commit(SlHostThread*);
+  static void bulk_wait(SlHostThread*, int left);
   static void fiber_body(Fiber&, void* runner);
   static const SlHostOps ops;
 
   void start_block(std::int64_t block);
-  bool step();  ///< lets one fiber run; false where none can
+  bool step();  ///< lets one fiber run or one copy happen; false where neither can
   Fiber* idle_fiber();
   void run_unstarted(Fiber&);
   void finish(Thread&);
@@ -61,6 +68,8 @@ class BlockRunner {
   void release_warp(Warp&, std::size_t first_lane, int kind);
   void act_together(std::span<Thread> warp);
   void wake(Thread&);
+  void wake_at(const void* mbarrier);
+  void finish_copy();
   std::uint64_t random(std::uint64_t bound);
   void fail(Code, std::string what);
   std::string waiting_threads() const;
@@ -78,6 +87,7 @@ class BlockRunner {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
   SharedMemory shared_;
+  AsyncCopies copies_;
   Status status_;
 };
 
