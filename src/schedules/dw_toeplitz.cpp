@@ -32,6 +32,7 @@ std::int64_t smem_of(const ConvProblem& p, std::int64_t channels, std::int64_t g
 
 Refusal can_run(const ConvProblem& p, const DeviceInfo&) {
   if (Refusal refusal = toeplitz::not_small_planes(p)) return refusal;
+  if (p.taps() >= 49 && p.h * p.w > 56) return refuse("h * w", p.h * p.w, "dw_band_rows is faster from 49 taps on");
   if (access(p, 8, p.c, p.h * p.w) < 2) {
     return refuse("c * h * w", p.c * p.h * p.w, "images must start on the 4 bytes of an asynchronous copy");
   }

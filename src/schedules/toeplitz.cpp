@@ -78,7 +78,6 @@ Refusal not_small_planes(const ConvProblem& p) {
   if (p.stride_w > 1) return refuse("stride_w", p.stride_w, "dw_plane is faster beyond 1");
   if (p.taps() < 15) return refuse("r * s", p.taps(), "dw_plane is faster below 15 taps");
   if (p.taps() > 81) return refuse("r * s", p.taps(), "at most 81 taps");
-  if (p.taps() >= 49 && p.h * p.w > 56) return refuse("h * w", p.h * p.w, "dw_band_rows is faster from 49 taps on");
   return std::nullopt;
 }
 

@@ -15,7 +15,14 @@
 namespace sl::test {
 namespace {
 
-class ScheduleOnGpu : public GpuJit, public testing::WithParamInterface<const Schedule*> {};
+class ScheduleOnGpu : public GpuJit, public testing::WithParamInterface<const Schedule*> {
+ protected:
+  void SetUp() override {
+    GpuJit::SetUp();
+    if (IsSkipped() || device_supports(GetParam()->min_capability, device->info())) return;
+    GTEST_SKIP() << device->info().name << " has not what " << GetParam()->name << " needs";
+  }
+};
 
 std::string schedule_name(const testing::TestParamInfo<const Schedule*>& info) { return std::string(info.param->name); }
 

@@ -17,6 +17,7 @@ namespace sl::test {
 namespace {
 
 constexpr const char* archs[] = {"sm_80", "sm_90", "sm_120"};
+int capability_of(const std::string& arch) { return std::stoi(arch.substr(3)); }
 
 struct Compile {
   KernelSpec spec;
@@ -41,7 +42,10 @@ std::vector<Compile> whole_space() {
       for (const Candidate& candidate : candidates(problem, device, {}, {}).candidates) {
         const KernelSpec spec = candidate.schedule->kernel(problem, candidate.config);
         if (!seen.insert(spec.canonical()).second) continue;
-        for (const char* arch : archs) space.push_back({spec, arch, candidate.schedule->promises_no_spill});
+        for (const char* arch : archs) {
+          if (capability_of(arch) < candidate.schedule->min_capability) continue;
+          space.push_back({spec, arch, candidate.schedule->promises_no_spill});
+        }
       }
     }
   }
