@@ -6,6 +6,7 @@
 
 #include "common/conv.cuh"
 #include "common/exact.cuh"
+#include "common/stage_floats.cuh"
 
 namespace sl {
 
@@ -36,19 +37,6 @@ struct LargeShape {
   /// Whether sums multiply zeros that no tap has, which an Inf or NaN in x would turn into NaN.
   static constexpr bool GUARD = GROUPS > 1 || W_COLS != S;
 };
-
-/// N floats of shared memory from N elements of x or w; 0 where not present. Fp32 travels asynchronously.
-template <class Cfg, int N>
-SL_DEVICE void stage_floats(float* to, const Bits<Cfg>* from, bool present) {
-  if constexpr (Cfg::DTYPE == kF32) {
-    copy_async<4 * N>(to, from, present);
-  } else {
-    Raw<2 * N> raw = zero_raw<2 * N>();
-    if (present) raw = load_raw<2 * N, true>(from);
-    SL_UNROLL
-    for (int i = 0; i < N; ++i) to[i] = element<Cfg>(raw, i);
-  }
-}
 
 /// The block's input rows, zeros beside them: rows `top` .. of x, `left` = the input column of the first.
 template <class Cfg>

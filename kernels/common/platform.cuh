@@ -40,10 +40,15 @@
 //   keep(value)                    the same int, pointer or Shared, of which the compiler no longer knows whence it
 //                                  came: it stays in a register, where a parameter would be loaded and a shared array's
 //                                  address be computed again in every turn of a loop
+//   fence_code(never)              the compiler keeps instructions on their side of it; `never` is an int that is 0,
+//   and
+//                                  the compiler must know neither that nor what another fence was given. Costs two
+//                                  instructions
 //   Shared(p)                      a place in shared memory as one register, where a pointer's base would be built anew
 //                                  for every access; Shared + bytes. copy_async and load_matrix take it too
 //   load_shared store_shared       a 32-bit word at a Shared; load_shared_half, store_shared_half: 16 bits;
-//                                  store_shared4: 4 words, clear_shared: 16 bytes of zeros, 16-byte aligned
+//                                  load_shared4 (floats), store_shared4: 4 words, clear_shared: 16 bytes of zeros, all
+//                                  16-byte aligned
 //   permute_bytes(a, b, selector)  byte i of the result is byte (selector >> 4 i) & 7 of b:a
 //   load_readonly(const V* p)      a 1, 2, 4, 8 or 16-byte V through the read-only path; p aligned to sizeof(V), memory
 //                                  that nobody writes during the kernel
@@ -117,6 +122,11 @@ SL_DEVICE unsigned load_shared(Shared from) {
   unsigned word;
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(from.at));
   return word;
+}
+SL_DEVICE void load_shared4(float (&to)[4], Shared from) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+               : "r"(from.at));
 }
 SL_DEVICE void store_shared(Shared to, unsigned word) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(to.at), "r"(word) : "memory");
@@ -262,6 +272,9 @@ SL_DEVICE void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "
 template <int LEFT>
 SL_DEVICE void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+SL_DEVICE void fence_code(int never) {  // the end of a basic block
+  asm volatile("{ .reg .pred p; setp.ne.s32 p, %0, 0; @p exit; }" ::"r"(never));
 }
 SL_DEVICE int keep(int value) {
   asm volatile("" : "+r"(value));

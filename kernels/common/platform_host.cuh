@@ -277,6 +277,8 @@ inline void copy_async_commit() {}
 template <int LEFT>
 inline void copy_async_wait() {}
 
+inline void fence_code(int) {}
+
 template <class T>
 inline T keep(T value) {
   return value;
@@ -287,6 +289,10 @@ inline unsigned load_shared(Shared from) {
   unsigned word;
   __builtin_memcpy(&word, from.at, 4);
   return word;
+}
+inline void load_shared4(float (&to)[4], Shared from) {
+  detail::check_alignment(from.at, 16);
+  __builtin_memcpy(to, from.at, 16);
 }
 inline void store_shared(Shared to, unsigned word) {
   detail::check_alignment(to.at, 4);

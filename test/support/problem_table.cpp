@@ -214,6 +214,18 @@ constexpr Row rows[] = {
     {"dw_halves_20x24", "", 2, 5, 1, 1, {20, 24}, {5, 5}, one, one, {2, 2, 2, 2}},
     // Empty.
     {"empty", "pytorch#19599, detectron2#772", 0, 20, 1, 1, {10, 9}, {3, 3}, one, one, {1, 1, 1, 1}},
+    // Beyond what is unrolled.
+    {"dw_11x9_row_of_140",
+     "rows of more tiles than are unrolled",
+     1,
+     2,
+     1,
+     1,
+     {9, 140},
+     {11, 9},
+     one,
+     one,
+     {5, 4, 5, 4}},
 };
 
 // A wrong row is a mistake in this file: say which one and stop, or every test that walks the table would be empty.
