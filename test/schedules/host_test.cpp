@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "schedules/host_runner.hpp"
+#include "schedules/list.hpp"
 #include "support/check.hpp"
 #include "support/full_tests.hpp"
 #include "support/generators.hpp"
@@ -173,6 +174,14 @@ TEST_F(HostSchedules, PadsBeyondTheKernel) {
         jobs.push_back({.problem = problem, .schedule = schedule, .config = std::move(config), .seed = test_seed(9)});
       }
     }
+  }
+  for (const Layout layout : {Layout::nchw, Layout::nhwc}) {  // what takes no 16-bit type
+    ConvProblem problem = test_problem("grp8_pad_beyond");
+    problem.layout = layout;
+    problem.dtype = DType::f32;
+    Config config = grp_outer.configs(problem, runner.info()).back();
+    jobs.push_back({.problem = problem, .schedule = &grp_outer, .config = std::move(config), .seed = test_seed(9)});
+    seen.insert(grp_outer.name);
   }
   EXPECT_EQ(seen.size(), all_schedules().size());
   run_all(runner, jobs);
