@@ -119,7 +119,8 @@ class Decisions(ProgramTest):
     def test_what_no_schedule_can_is_kept_with_the_reasons(self):
         record = self.run_host(DEPTHWISE, "--emulate", "70").record
         self.assertEqual((record["verdict"], record["route"]), ("UNSUPPORTED", "keep"))
-        self.assertTrue(all("80" in refusal["reason"] for refusal in record["refusals"]))
+        for refusal in record["refusals"]:
+            self.assertRegex(refusal["reason"], "needs [89]0")
 
     def test_required_calls(self):
         record = self.run_host(DEPTHWISE, "--regular", "no").record
