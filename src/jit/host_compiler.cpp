@@ -212,6 +212,10 @@ std::vector<Result<Binary>> HostCompiler::compile(std::span<const KernelSpec> sp
     }
   }
 
+  // Kernels of one source beside each other: a unit then parses one schedule and not eight.
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return specs[a].source < specs[b].source; });
+
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   const std::size_t lanes = threads > 0 ? static_cast<std::size_t>(threads) : std::min<std::size_t>(cores, 8);
   const std::size_t chunk_size = std::clamp<std::size_t>((order.size() + lanes - 1) / lanes, 1, max_specs_per_unit);

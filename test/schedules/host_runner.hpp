@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,23 +32,25 @@ struct Job {
   std::string what() const;  ///< for messages: schedule, config, problem, seed
 };
 
-/// Not thread-safe. Everything a test makes stays compiled until it ends, so equal specs cost one compile.
+/// Not thread-safe.
 class HostRunner {
  public:
   HostRunner();
 
   const DeviceInfo& info() const { return device_->info(); }
-  /// Compiles what `jobs` need, many kernels a translation unit. The first failure, or success.
+  /// Compiles what `jobs` need, many kernels a translation unit, and holds it until the next call: what many jobs need
+  /// is more than a BinaryCache keeps. The first failure, or success.
   Status compile(std::span<const Job> jobs);
-  /// y of the job. Poisons y first; x, w, bias and z are surrounded by NaN, y by a fence that is checked after. Tensors
-  /// start at an address that problem.align divides and no larger power of two up to 16 does. Threads of a block start
-  /// in an order that `thread_order` shuffles (0: in order).
+  /// y of the job, one of those compiled last. Poisons y first; x, w, bias and z are surrounded by NaN, y by a fence
+  /// that is checked after. Tensors start at an address that problem.align divides and no larger power of two up to 16
+  /// does. Threads of a block start in an order that `thread_order` shuffles (0: in order).
   Result<std::vector<std::byte>> run(const Job&, const HostData&, std::uint64_t thread_order = 0);
 
  private:
   Log log_;
   std::shared_ptr<Device> device_;
   BinaryCache cache_;
+  std::map<std::string, std::shared_ptr<const Binary>> held_;  // by entry
 };
 
 /// Whether this machine has a compiler for the host device; if not, a reason to skip.

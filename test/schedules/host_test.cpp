@@ -1,7 +1,9 @@
 // Every schedule x dtype x layout x the problem table on the host device, against the double reference.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <span>
 #include <string_view>
 
 #include "schedules/host_runner.hpp"
@@ -51,14 +53,22 @@ void add_jobs(std::vector<Job>& jobs, const ConvProblem& problem, const DeviceIn
   }
 }
 
-void run_all(HostRunner& runner, const std::vector<Job>& jobs) {
-  const Status compiled = runner.compile(jobs);
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
-  for (const Job& job : jobs) {
-    const HostData data = job.data();
-    const auto y = runner.run(job, data);
-    ASSERT_TRUE(y.ok()) << job.what() << ": " << y.error().message;
-    ASSERT_TRUE(output_is_right({job.problem, job.seed, job.fill, job.schedule->arithmetic, job.what()}, data, *y));
+constexpr std::size_t compiled_together = 256;  // some tens of megabytes, with sanitizers some hundreds
+
+void run_all(HostRunner& runner, std::vector<Job> jobs) {
+  // Of one schedule together, so that few translation units parse more than one.
+  std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.schedule < b.schedule; });
+  for (std::span<const Job> rest = jobs; !rest.empty();) {
+    const std::span<const Job> some = rest.first(std::min(compiled_together, rest.size()));
+    rest = rest.subspan(some.size());
+    const Status compiled = runner.compile(some);
+    ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+    for (const Job& job : some) {
+      const HostData data = job.data();
+      const auto y = runner.run(job, data);
+      ASSERT_TRUE(y.ok()) << job.what() << ": " << y.error().message;
+      ASSERT_TRUE(output_is_right({job.problem, job.seed, job.fill, job.schedule->arithmetic, job.what()}, data, *y));
+    }
   }
 }
 
@@ -73,7 +83,7 @@ TEST_F(HostSchedules, Table) {
     }
   }
   RecordProperty("jobs", static_cast<int>(jobs.size()));
-  run_all(runner, jobs);
+  run_all(runner, std::move(jobs));
 }
 
 // Compiling is what costs, so the problems are drawn first and compiled together; RapidCheck cannot shrink then, but a
@@ -89,7 +99,7 @@ TEST_F(HostSchedules, RandomProblems) {
     add_jobs(jobs, problems(rc::Random(seed + i), 100).value(), runner.info(), i);
     if (HasFatalFailure()) return;
   }
-  run_all(runner, jobs);
+  run_all(runner, std::move(jobs));
 }
 
 /// One job for each schedule x layout, on shapes that exercise its vectors, windows and remainders.
@@ -134,8 +144,9 @@ TEST_F(HostSchedules, WideOffsetsGiveTheSameBits) {
   HostRunner& runner = HostSchedules::runner();
   std::vector<Job> jobs = sample_jobs(runner.info(), DType::f16), wide = jobs;
   for (Job& job : wide) job.instead = {{"INDEX64", 1}};
-  ASSERT_TRUE(runner.compile(jobs).ok());
-  ASSERT_TRUE(runner.compile(wide).ok());
+  std::vector<Job> both = jobs;
+  both.insert(both.end(), wide.begin(), wide.end());
+  ASSERT_TRUE(runner.compile(both).ok());
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const HostData data = jobs[i].data();
     EXPECT_TRUE(same_output({.problem = jobs[i].problem, .seed = jobs[i].seed, .what = wide[i].what()},
@@ -150,7 +161,7 @@ TEST_F(HostSchedules, ResidualInPlace) {
     job.problem.residual = job.in_place = true;
     job.problem.bias = Bias::f32;
   }
-  run_all(runner, jobs);
+  run_all(runner, std::move(jobs));
 }
 
 // Windows that lie wholly in the padding: every schedule, on both sides of both axes.
@@ -184,7 +195,7 @@ TEST_F(HostSchedules, PadsBeyondTheKernel) {
     seen.insert(grp_outer.name);
   }
   EXPECT_EQ(seen.size(), all_schedules().size());
-  run_all(runner, jobs);
+  run_all(runner, std::move(jobs));
 }
 
 // Exact data, so that the order in which a width adds up cannot show: every alignment class must give the same bits.
@@ -201,7 +212,7 @@ TEST_F(HostSchedules, AlignmentDoesNotChangeResults) {
       jobs.push_back(std::move(job));
     }
   }
-  run_all(runner, jobs);
+  run_all(runner, std::move(jobs));
 }
 
 // The other tests are worth something only if a wrong kernel does not get past them.
@@ -210,6 +221,7 @@ TEST_F(HostSchedules, AWrongKernelIsCaught) {
   Job job{.problem = test_problem("dw_d1x4"), .schedule = find_schedule("dw_flat"), .seed = test_seed(8)};
   job.config = job.schedule->configs(job.problem, runner.info()).front();
   job.instead = {{"DIL_W", 3}};
+  ASSERT_TRUE(runner.compile({&job, 1}).ok());
   for (const Fill fill : {Fill::random, Fill::integer}) {
     job.fill = fill;
     const HostData data = job.data();
