@@ -70,9 +70,7 @@ class Untested {
  public:
   void add(const CandidateSet& set) {
     for (const Candidate& candidate : set.with_untested) {
-      const bool tried = std::any_of(set.candidates.begin(), set.candidates.end(),
-                                     [&candidate](const Candidate& one) { return one.schedule == candidate.schedule; });
-      if (!tried) names_.insert(candidate.schedule->name);
+      if (!has_schedule(set.candidates, candidate.schedule)) names_.insert(candidate.schedule->name);
     }
   }
   void say() const {

@@ -27,7 +27,7 @@ std::optional<std::vector<double>> times_of(const Decision& decision, const Cand
     if (row == decision.candidates.end() || row->outcome == "untimed" || row->outcome.starts_with("skipped")) {
       return std::nullopt;
     }
-    times.push_back(row->outcome == "timed" || row->outcome == "slow" ? row->median_us : 0);
+    times.push_back(was_timed(row->outcome) ? row->median_us : 0);
   }
   if (std::none_of(times.begin(), times.end(), [](double time) { return time > 0; })) return std::nullopt;
   return times;
@@ -161,9 +161,7 @@ class Reader {
     call.problem = *problem;
     call.set = candidates(call.problem, out_.device, {}, {});
     call.winner = find_schedule(row.at("schedule").get<std::string>());
-    const bool there = std::any_of(call.set.candidates.begin(), call.set.candidates.end(),
-                                   [&call](const Candidate& one) { return one.schedule == call.winner; });
-    if (!there) {
+    if (!has_schedule(call.set.candidates, call.winner)) {
       ++out_.stale;
       return {};
     }

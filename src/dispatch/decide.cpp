@@ -7,11 +7,6 @@
 namespace sl {
 namespace {
 
-bool has_schedule(const std::vector<Candidate>& list, const Schedule* schedule) {
-  return std::any_of(list.begin(), list.end(),
-                     [schedule](const Candidate& candidate) { return candidate.schedule == schedule; });
-}
-
 /// Looked at by tuning and found wanting: wrong, does not compile, does not load. Not looked at is not broken.
 bool failed(const CandidateRecord& row) {
   const std::string& outcome = row.outcome;
@@ -52,9 +47,8 @@ void add_left_out(const CandidateSet& set, std::vector<CandidateRecord>& rows) {
 
 bool partial(const std::vector<CandidateRecord>& rows) {
   constexpr int enough_timed = 4;
-  const auto timed = std::count_if(rows.begin(), rows.end(), [](const CandidateRecord& row) {
-    return row.outcome == "timed" || row.outcome == "slow";
-  });
+  const auto timed =
+      std::count_if(rows.begin(), rows.end(), [](const CandidateRecord& row) { return was_timed(row.outcome); });
   const bool skipped =
       std::any_of(rows.begin(), rows.end(), [](const CandidateRecord& row) { return ran_out_of_time(row.outcome); });
   return skipped && timed < enough_timed;
@@ -134,10 +128,8 @@ Winner Decider::untested(const Triage& triage) const {
   Winner winner{{}, triage.record, false};
   winner.condemned = "no schedule that can run this call may be tried in this process";
   for (const ScheduleRefusal& refusal : triage.set.refusals) {
-    const bool runs =
-        std::any_of(triage.set.with_untested.begin(), triage.set.with_untested.end(),
-                    [&refusal](const Candidate& candidate) { return candidate.schedule->name == refusal.schedule; });
-    if (runs) winner.condemned += "; " + refusal.schedule + ": " + refusal.reason;
+    if (has_schedule(triage.set.with_untested, find_schedule(refusal.schedule)))
+      winner.condemned += "; " + refusal.schedule + ": " + refusal.reason;
   }
   winner.decision.reason = winner.condemned;
   return winner;

@@ -16,19 +16,11 @@ ConvProblem with_batch(ConvProblem problem, std::int64_t n) {
   return problem;
 }
 
-bool has(const CandidateSet& set, const Schedule* schedule) {
-  return std::any_of(set.candidates.begin(), set.candidates.end(),
-                     [schedule](const Candidate& candidate) { return candidate.schedule == schedule; });
-}
-
 /// Of each schedule what stands first.
 std::vector<Candidate> first_guesses(const CandidateSet& set) {
   std::vector<Candidate> firsts;
   for (const Candidate& candidate : set.candidates) {
-    if (std::none_of(firsts.begin(), firsts.end(),
-                     [&candidate](const Candidate& first) { return first.schedule == candidate.schedule; })) {
-      firsts.push_back(candidate);
-    }
+    if (!has_schedule(firsts, candidate.schedule)) firsts.push_back(candidate);
   }
   return firsts;
 }
@@ -102,7 +94,7 @@ bool Shapes::has_first_guesses(const ConvProblem& problem, const CandidateSet& s
   const std::set<std::string> kernels = entries_of(problem, some);
   const std::vector<Candidate> firsts = first_guesses(set);
   return std::all_of(firsts.begin(), firsts.end(), [&](const Candidate& first) {
-    return !has(some, first.schedule) || kernels.contains(entry_of(problem, first));
+    return !has_schedule(some.candidates, first.schedule) || kernels.contains(entry_of(problem, first));
   });
 }
 
@@ -130,7 +122,8 @@ std::optional<CandidateSet> Shapes::compiled(const ConvProblem& problem, const D
   const CandidateSet own = result;
   for (const auto& [entry, candidate] : known) {
     const Schedule& schedule = *candidate.schedule;
-    if (has(own, &schedule) || !has(set, &schedule) || schedule.fits(problem, candidate.config)) continue;
+    if (has_schedule(own.candidates, &schedule) || !has_schedule(set.candidates, &schedule)) continue;
+    if (schedule.fits(problem, candidate.config)) continue;
     result.candidates.push_back(candidate);
   }
   if (result.candidates.empty()) return std::nullopt;

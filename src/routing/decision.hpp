@@ -24,14 +24,16 @@ struct CandidateRecord {
   double predicted = 0;  ///< what the heuristic said of it (Heuristic::predict); 0 = nothing
 };
 
-/// Where a winner was first found; one that is known in memory keeps it.
-enum class Origin : std::uint8_t { none, store, shipped, tuned, heuristic, base, pinned };
-enum class Match : std::uint8_t { none, exact, other_driver, other_candidates };
+/// Whether an outcome says that the candidate ran and was timed, if only until it was clear that it is slow.
+constexpr bool was_timed(std::string_view outcome) { return outcome == "timed" || outcome == "slow"; }
 /// Whether an outcome says that the candidate took the child process with it that tried it.
 constexpr bool took_process(std::string_view outcome) {
   return outcome.starts_with("crashed: ") || outcome.starts_with("timed out: ");
 }
 
+/// Where a winner was first found; one that is known in memory keeps it.
+enum class Origin : std::uint8_t { none, store, shipped, tuned, heuristic, base, pinned };
+enum class Match : std::uint8_t { none, exact, other_driver, other_candidates };
 std::string_view name(Origin);
 std::string_view name(Match);
 

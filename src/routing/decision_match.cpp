@@ -3,19 +3,10 @@
 #include "routing/decision_store.hpp"
 
 namespace sl {
-namespace {
-
-bool has(const std::vector<Candidate>& list, const Schedule* schedule) {
-  return std::any_of(list.begin(), list.end(),
-                     [schedule](const Candidate& candidate) { return candidate.schedule == schedule; });
-}
-
-}  // namespace
 
 bool tried(const Decision& decision) {
   return std::any_of(decision.candidates.begin(), decision.candidates.end(), [&decision](const CandidateRecord& row) {
-    return (row.outcome == "timed" || row.outcome == "slow") && row.schedule == decision.schedule &&
-           row.config == decision.config;
+    return was_timed(row.outcome) && row.schedule == decision.schedule && row.config == decision.config;
   });
 }
 
@@ -29,7 +20,8 @@ Match match_level(const Decision& decision, const ConvProblem& problem, const De
   const Schedule* schedule = find_schedule(decision.schedule);
   if (schedule == nullptr || schedule->digest() != decision.schedule_digest) return Match::none;
   // A schedule with no candidate refused the problem or the device, or the caller disabled it.
-  const bool runs = has(set.candidates, schedule) || (tried(decision) && has(set.with_untested, schedule));
+  const bool runs =
+      has_schedule(set.candidates, schedule) || (tried(decision) && has_schedule(set.with_untested, schedule));
   if (!runs || schedule->can_run(problem, device)) return Match::none;
   const std::optional<Config> config = Config::parse(decision.config);
   if (!config || schedule->fits(problem, *config)) return Match::none;

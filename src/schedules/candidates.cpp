@@ -80,6 +80,11 @@ CandidateSet candidates(const ConvProblem& problem, const DeviceInfo& device, st
   return set;
 }
 
+bool has_schedule(std::span<const Candidate> list, const Schedule* schedule) {
+  return std::any_of(list.begin(), list.end(),
+                     [schedule](const Candidate& candidate) { return candidate.schedule == schedule; });
+}
+
 Digest CandidateSet::digest() const { return digest_of(candidates); }
 
 Digest CandidateSet::digest_with_untested() const {

@@ -32,6 +32,12 @@ void add_group(Constants& constants, const ConvProblem& p) {
   constants.emplace_back("WLAYOUT", one_layout ? 0 : static_cast<std::int64_t>(p.weight_layout));
 }
 
+void add_plane(Constants& constants, const ConvProblem& p) {
+  const std::pair<const char*, std::int64_t> sizes[] = {
+      {"H", p.h}, {"W", p.w}, {"P", p.p}, {"Q", p.q}, {"PAD_TOP", p.pad_top}, {"PAD_LEFT", p.pad_left}};
+  for (const auto& [name, value] : sizes) constants.emplace_back(name, value);
+}
+
 void add_sizes(Constants& constants, const ConvProblem& p) {
   const std::pair<const char*, std::int64_t> sizes[] = {{"C", p.c},
                                                         {"H", p.h},
@@ -196,6 +202,13 @@ void block_params(const BlockWork& work, const ConvProblem& p, SlParams& params)
   params.div[1] = fast_div(work.tiles);
   params.div[2] = fast_div(p.p);
   params.div[3] = fast_div(std::max<std::int64_t>(1, work.along));
+}
+
+void dealt_params(const ConvProblem& p, const Geometry& geometry, std::int64_t units, SlParams& params) {
+  params = common_params(p);
+  params.work = geometry.grid * geometry.block;
+  params.aux[0] = geometry.grid == 0 ? 0 : units / geometry.grid;
+  params.aux[1] = geometry.grid == 0 ? 0 : units % geometry.grid;
 }
 
 int turns_for(const DeviceInfo& device, std::int64_t blocks_of_one_turn) {

@@ -18,7 +18,16 @@ using Constants = std::vector<std::pair<std::string, std::int64_t>>;
 constexpr std::int64_t max_grid = (std::int64_t{1} << 31) - 1;
 constexpr int static_smem_limit = 48 * 1024;  ///< bytes a block has without opting in
 
+/// What a block may opt in to on every device with some to spare: those of capability 8.6, 8.9 and 12.0 give 99 KiB.
+constexpr std::int64_t portable_smem_limit = 96 * 1024;
+
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+constexpr std::int64_t round_up(std::int64_t a, std::int64_t to) { return ceil_div(a, to) * to; }
+
+inline bool nhwc(const ConvProblem& p) { return p.layout == Layout::nhwc; }
+/// Weights of an output channel.
+inline std::int64_t per_out(const ConvProblem& p) { return p.taps() * p.channels_per_group(); }
 
 /// DTYPE LAYOUT BIAS ACT RESIDUAL INDEX64 R S STRIDE_H STRIDE_W MULT: what every kernel has.
 Constants common_constants(const ConvProblem&);
@@ -26,6 +35,8 @@ Constants common_constants(const ConvProblem&);
 void add_dilation(Constants&, const ConvProblem&);
 /// CPG WLAYOUT; the weight layout is fixed where both mean the same memory.
 void add_group(Constants&, const ConvProblem&);
+/// H W P Q PAD_TOP PAD_LEFT, for kernels that compile in the planes.
+void add_plane(Constants&, const ConvProblem&);
 /// C H W K P Q PAD_TOP PAD_LEFT, for kernels that compile in everything but the batch.
 void add_sizes(Constants&, const ConvProblem&);
 
@@ -96,6 +107,8 @@ struct BlockWork {
 BlockWork block_work(const ConvProblem&, std::int64_t channel_blocks, int slots, int cols, std::int64_t turns);
 Geometry block_geometry(const BlockWork&, int threads);
 void block_params(const BlockWork&, const ConvProblem&, SlParams&);
+/// Units dealt evenly to the blocks of a grid: aux[0] for each, one more for the first aux[1] blocks.
+void dealt_params(const ConvProblem&, const Geometry&, std::int64_t units, SlParams&);
 /// Strips a slot should work through so that staging weights costs little and the device is still full.
 int turns_for(const DeviceInfo&, std::int64_t blocks_of_one_turn);
 

@@ -14,7 +14,6 @@ constexpr std::int64_t most_elements = std::int64_t{1} << 29;
 constexpr std::int64_t most_reach = 64;  ///< rows or columns of a window, those between holes counted
 constexpr std::size_t most_configs = 6;
 
-bool nhwc(const ConvProblem& p) { return p.layout == Layout::nhwc; }
 std::int64_t size(const ConvProblem& p) { return static_cast<std::int64_t>(size_of(p.dtype)); }
 
 /// Dilation along an axis with one tap means nothing.
@@ -243,26 +242,15 @@ KernelSpec kernel(const ConvProblem& p, const Config& config) {
   const Shape s = shape_of(p, config);
   Constants constants = common_constants(p);
   add_dilation(constants, p);
+  constants.emplace_back("C", p.c);
+  add_plane(constants, p);
   const std::pair<const char*, std::int64_t> own[] = {
-      {"C", p.c},
-      {"H", p.h},
-      {"W", p.w},
-      {"P", p.p},
-      {"Q", p.q},
-      {"PAD_TOP", p.pad_top},
-      {"PAD_LEFT", p.pad_left},
-      {"VEC", s.vec},
-      {"COLS", s.cols},
-      {"ROWS", s.rows},
-      {"SPLIT", s.split},
-      {"LEAD", s.lead},
-      {"STORE", nhwc(p) ? s.vec : dividing_power(p.q, dividing_power(s.cols, max_vector(p)))},
-      {"LINES", s.lines},
-      {"COPY", s.copy},
-      {"READ", s.read},
-      {"IMAGE_BLOCKS", s.blocks},
-      {"ALONG", s.along},
-      {"BLOCK_TILES", s.across},
+      {"VEC", s.vec},           {"COLS", s.cols},
+      {"ROWS", s.rows},         {"SPLIT", s.split},
+      {"LEAD", s.lead},         {"STORE", nhwc(p) ? s.vec : dividing_power(p.q, dividing_power(s.cols, max_vector(p)))},
+      {"LINES", s.lines},       {"COPY", s.copy},
+      {"READ", s.read},         {"IMAGE_BLOCKS", s.blocks},
+      {"ALONG", s.along},       {"BLOCK_TILES", s.across},
       {"BLOCK_STRIPS", s.down},
   };
   for (const auto& [name, value] : own) constants.emplace_back(name, value);

@@ -13,8 +13,6 @@
 namespace sl {
 namespace {
 
-/// Devices of capability 8.6, 8.9 and 12.0 let a block opt in to 99 KiB.
-constexpr std::int64_t smem_limit = 96 * 1024;
 constexpr std::int64_t half_warp = 16, per = 4;  ///< lanes of one half of the planes; elements of 16 bytes
 
 /// What follows from a configuration; mirrors FoldShape of the kernel.
@@ -152,7 +150,7 @@ Refusal fits(const ConvProblem& p, const Config& config) {
   if (config.get("warps") > most_warps(p, registers_of(p, s, cols), config)) {
     return refuse("warps", config.get("warps"), "the sums of r rows need more registers");
   }
-  if (shape_of(p, config).bytes * (threads / 32) > smem_limit) return too_large(threads);
+  if (shape_of(p, config).bytes * (threads / 32) > portable_smem_limit) return too_large(threads);
   if (blocks_of(p, config) > max_grid) {
     return refuse("threads", threads, "needs more blocks than the 2147483647 of a grid");
   }
@@ -202,7 +200,7 @@ std::vector<Config> configs_of(const ConvProblem& p, const DeviceInfo& device) {
     const int warps = warps_for(registers_of(p, shape, cols));
     for (const int unroll : {2, 1}) {
       for (const int threads : {128, 64, 32}) {
-        if (shape.bytes * (threads / 32) > smem_limit) continue;
+        if (shape.bytes * (threads / 32) > portable_smem_limit) continue;
         Config config{{{"cols", cols}, {"planes", planes}, {"unroll", unroll}, {"warps", warps}, {"threads", threads}}};
         const double estimate = cycles_of(p, device, config, shape);
         estimated.emplace_back(estimate, std::move(config));
@@ -265,19 +263,10 @@ Refusal can_run(const ConvProblem& p, const DeviceInfo& device) {
 KernelSpec kernel(const ConvProblem& p, const Config& config) {
   const Shape s = shape_of(p, config);
   Constants constants = common_constants(p);
+  add_plane(constants, p);
   const std::pair<const char*, std::int64_t> own[] = {
-      {"H", p.h},
-      {"W", p.w},
-      {"P", p.p},
-      {"Q", p.q},
-      {"PAD_TOP", p.pad_top},
-      {"PAD_LEFT", p.pad_left},
-      {"COLS", config.get("cols")},
-      {"PLANES", s.planes},
-      {"PITCH", s.pitch},
-      {"STAGE_HALF", s.stage_half},
-      {"STAGE_PLANE", s.stage_plane},
-      {"W_BYTES", weight_bytes(p, s.planes)},
+      {"COLS", config.get("cols")},           {"PLANES", s.planes},           {"PITCH", s.pitch},
+      {"STAGE_HALF", s.stage_half},           {"STAGE_PLANE", s.stage_plane}, {"W_BYTES", weight_bytes(p, s.planes)},
       {"UNROLLED", config.get("unroll") - 1},
   };
   for (const auto& [name, value] : own) constants.emplace_back(name, value);

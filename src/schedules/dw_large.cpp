@@ -9,11 +9,7 @@
 namespace sl {
 namespace {
 
-/// Devices of capability 8.6, 8.9 and 12.0 let a block opt in to 99 KiB.
-constexpr std::int64_t smem_limit = 96 * 1024;
 constexpr std::int64_t most_threads = 512;
-
-bool nhwc(const ConvProblem& p) { return p.layout == Layout::nhwc; }
 
 /// What follows from a configuration; mirrors LargeShape of the kernel.
 struct Shape {
@@ -74,7 +70,7 @@ Refusal fits(const ConvProblem& p, const Config& config) {
   if (config.get("threads") != shape.warps * 32 || shape.warps * 32 > most_threads) {
     return refuse("threads", config.get("threads"), "32 for each tile and split, at most 512");
   }
-  if (shape.bytes > smem_limit) return refuse("planes", planes, "more than 96 KiB of shared memory");
+  if (shape.bytes > portable_smem_limit) return refuse("planes", planes, "more than 96 KiB of shared memory");
   if (grid_of(p, config).blocks() > max_grid) {
     return refuse("n * c", p.n * p.c, "needs more blocks than the 2147483647 of a grid");
   }

@@ -14,9 +14,6 @@ using plane_strip::register_budget;
 using plane_strip::registers_of;
 using plane_strip::size;
 
-/// Devices of capability 8.6, 8.9 and 12.0 let a block opt in to 99 KiB.
-constexpr std::int64_t smem_limit = 96 * 1024;
-
 std::int64_t padded(std::int64_t bytes) { return ceil_div(bytes, 16) * 16; }
 
 std::int64_t smem_bytes(const ConvProblem& p, const Config& config) {
@@ -42,7 +39,7 @@ Refusal fits(const ConvProblem& p, const Config& config) {
   if (threads != ceil_div(std::int64_t{planes} * strips * tiles, 32) * 32 || threads > 256) {
     return refuse("threads", threads, "planes * strips * tiles rounded up to a multiple of 32, at most 256");
   }
-  if (smem_bytes(p, config) > smem_limit) return refuse("planes", planes, "more than 96 KiB of shared memory");
+  if (smem_bytes(p, config) > portable_smem_limit) return refuse("planes", planes, "more than 96 KiB of shared memory");
   if (run_bytes(p, planes, p.h * p.w) < 4 || run_bytes(p, planes, p.p * p.q) < 4) {
     return refuse("planes", planes, "copies of 4 bytes at least");
   }

@@ -11,9 +11,8 @@ namespace {
 
 using plane_strip::size;
 
-constexpr int capability = 90;                  // of cp.async.bulk
-constexpr std::int64_t smem_limit = 96 * 1024;  // what every device lets a block opt in to
-constexpr std::int64_t of_a_copy = 16;          // bytes
+constexpr int capability = 90;          // of cp.async.bulk
+constexpr std::int64_t of_a_copy = 16;  // bytes
 
 std::int64_t stage_bytes(const ConvProblem& p, const Config& config) {
   const std::int64_t y = plane_strip::in_place(p, config) ? 0 : p.p * p.q;
@@ -49,7 +48,7 @@ Refusal fits(const ConvProblem& p, const Config& config) {
     return refuse("threads", threads, "planes * strips * tiles rounded up to a multiple of 32, at most 256");
   }
   if (stages < 2 || stages > 8) return refuse("stages", stages, "2 to 8");
-  if (smem_bytes(p, config) > smem_limit) return refuse("stages", stages, "more than 96 KiB of shared memory");
+  if (smem_bytes(p, config) > portable_smem_limit) return refuse("stages", stages, "more than 96 KiB of shared memory");
   return std::nullopt;
 }
 
@@ -112,11 +111,7 @@ Geometry geometry(const ConvProblem& p, const Config& config) {
 }
 
 void params(const ConvProblem& p, const Config& config, SlParams& out) {
-  const std::int64_t grid = geometry(p, config).grid, units = units_of(p, config);
-  out = common_params(p);
-  out.work = grid * config.get("threads");
-  out.aux[0] = grid == 0 ? 0 : units / grid;
-  out.aux[1] = grid == 0 ? 0 : units % grid;
+  dealt_params(p, geometry(p, config), units_of(p, config), out);
   out.div[0] = fast_div(std::max<std::int64_t>(1, p.n));
 }
 

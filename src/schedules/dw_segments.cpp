@@ -20,8 +20,6 @@ constexpr std::int64_t most_products =
     1100;                         ///< of a kernel row: they are unrolled, and must fit the instruction cache
 constexpr int most_weights = 32;  ///< of a kernel row, in registers at a time
 
-bool nhwc(const ConvProblem& p) { return p.layout == Layout::nhwc; }
-
 /// Kernel rows that meet a row of x under an output row.
 std::int64_t kernel_rows(const ConvProblem& p, std::int64_t row) {
   const std::int64_t begin = p.pad_top - row * p.stride_h, end = begin + p.h;
@@ -379,33 +377,13 @@ KernelSpec kernel(const ConvProblem& p, const Config& config) {
   const int store = nhwc(p) ? 1
                             : dividing_power(p.q, s.tiles > 1 ? dividing_power(s.cols, std::min(4, max_vector(p)))
                                                               : std::min(4, max_vector(p)));
+  add_plane(constants, p);
   const std::pair<const char*, std::int64_t> own[] = {
-      {"H", p.h},
-      {"W", p.w},
-      {"P", p.p},
-      {"Q", p.q},
-      {"PAD_TOP", p.pad_top},
-      {"PAD_LEFT", p.pad_left},
-      {"CHANNELS", s.channels},
-      {"IMAGES", s.images},
-      {"PER", s.per},
-      {"COLS", s.cols},
-      {"TILES", s.tiles},
-      {"EXACT", s.exact ? 1 : 0},
-      {"ROWS", s.rows},
-      {"STEP", s.step},
-      {"CHUNK", s.chunk},
-      {"SEGMENTS", s.segments},
-      {"FENCE", s.fence - 1},
-      {"X_ROWS", s.x_rows},
-      {"X_PITCH", s.x.row},
-      {"X_PLANE", s.x.plane},
-      {"W_PITCH", s.w.row},
-      {"W_PLANE", s.w.plane},
-      {"Y_ROW", s.y.row},
-      {"Y_PLANE", s.y.plane},
-      {"COPY", copy},
-      {"STORE", store},
+      {"CHANNELS", s.channels}, {"IMAGES", s.images},       {"PER", s.per},         {"COLS", s.cols},
+      {"TILES", s.tiles},       {"EXACT", s.exact ? 1 : 0}, {"ROWS", s.rows},       {"STEP", s.step},
+      {"CHUNK", s.chunk},       {"SEGMENTS", s.segments},   {"FENCE", s.fence - 1}, {"X_ROWS", s.x_rows},
+      {"X_PITCH", s.x.row},     {"X_PLANE", s.x.plane},     {"W_PITCH", s.w.row},   {"W_PLANE", s.w.plane},
+      {"Y_ROW", s.y.row},       {"Y_PLANE", s.y.plane},     {"COPY", copy},         {"STORE", store},
   };
   for (const auto& [name, value] : own) constants.emplace_back(name, value);
   return make_spec(dw_segments, std::move(constants), config.get("threads"));

@@ -12,11 +12,8 @@
 namespace sl {
 namespace {
 
-/// Devices of capability 8.6, 8.9 and 12.0 let a block opt in to 99 KiB.
-constexpr std::int64_t smem_limit = 96 * 1024;
 constexpr std::int64_t most_turns = 8;  ///< copies a thread issues for one stage; each keeps two registers
 
-bool nhwc(const ConvProblem& p) { return p.layout == Layout::nhwc; }
 std::int64_t size(const ConvProblem& p) { return static_cast<std::int64_t>(size_of(p.dtype)); }
 
 /// Dilation along an axis with one tap means nothing.
@@ -146,7 +143,7 @@ Refusal fits(const ConvProblem& p, const Config& config) {
   const Shape shape = shape_of(p, config);
   if (shape.per * size(p) < 4) return refuse("lanes", lanes, "copies of 4 bytes at least");
   if (shape.turns > most_turns) return refuse("threads", threads, "too many copies a thread");
-  if (shape.bytes > smem_limit) return refuse("stages", stages, "more than 96 KiB of shared memory");
+  if (shape.bytes > portable_smem_limit) return refuse("stages", stages, "more than 96 KiB of shared memory");
   if (registers_of(p, shape, cols) > register_budget(threads)) {
     return refuse("cols", cols, "too many registers with this vec and threads");
   }

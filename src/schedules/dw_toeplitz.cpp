@@ -17,8 +17,6 @@ using toeplitz::pitch_of;
 using toeplitz::registers_of;
 using toeplitz::rows_of_a;
 
-constexpr std::int64_t smem_limit = 96 * 1024;  // what every device lets a block opt in to
-
 /// Elements of an access to `channels` neighbouring planes of `plane` elements, of `all` in an image.
 int access(const ConvProblem& p, std::int64_t channels, std::int64_t all, std::int64_t plane) {
   return dividing_power(std::gcd(channels * plane, all * plane), max_vector(p));
@@ -36,7 +34,7 @@ Refusal can_run(const ConvProblem& p, const DeviceInfo&) {
   if (access(p, 8, p.c, p.h * p.w) < 2) {
     return refuse("c * h * w", p.c * p.h * p.w, "images must start on the 4 bytes of an asynchronous copy");
   }
-  if (smem_of(p, 2, 1) > smem_limit) return refuse("h * w", p.h * p.w, "more than 96 KiB of shared memory");
+  if (smem_of(p, 2, 1) > portable_smem_limit) return refuse("h * w", p.h * p.w, "more than 96 KiB of shared memory");
   return std::nullopt;
 }
 
@@ -52,7 +50,7 @@ Refusal fits(const ConvProblem& p, const Config& config) {
     return refuse("threads", threads, "a warp for every part of every channel, at most 512");
   }
   if (registers_of(p, parts, groups) > (threads > 256 ? 120 : 220)) return refuse("parts", parts, "too many registers");
-  if (smem_of(p, channels, groups) > smem_limit)
+  if (smem_of(p, channels, groups) > portable_smem_limit)
     return refuse("channels", channels, "more than 96 KiB of shared memory");
   return std::nullopt;
 }

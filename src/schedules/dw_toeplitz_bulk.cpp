@@ -11,9 +11,8 @@ namespace {
 
 using toeplitz::rows_of_a;
 
-constexpr int capability = 90;                  // of cp.async.bulk
-constexpr std::int64_t smem_limit = 96 * 1024;  // what every device lets a block opt in to
-constexpr std::int64_t of_a_copy = 8;           // elements: runs are multiples of 16 bytes
+constexpr int capability = 90;         // of cp.async.bulk
+constexpr std::int64_t of_a_copy = 8;  // elements: runs are multiples of 16 bytes
 
 /// Neighbouring planes that are a run of whole copies, of x and of y.
 std::int64_t whole_planes(const ConvProblem& p) {
@@ -49,7 +48,7 @@ Refusal can_run(const ConvProblem& p, const DeviceInfo& device) {
   if (!device_supports(capability, device)) return refuse("capability", device.capability, "bulk copies need 90");
   if (p.align < 16) return refuse("align", p.align, "bulk copies begin at multiples of 16 bytes");
   if (p.c % whole_planes(p) != 0) return refuse("c", p.c, "images must begin at multiples of 16 bytes");
-  if (smem_of(p, {whole_planes(p), 1, 1, 1}) > smem_limit) {
+  if (smem_of(p, {whole_planes(p), 1, 1, 1}) > portable_smem_limit) {
     return refuse("h * w", p.h * p.w, "more than 96 KiB of shared memory");
   }
   if (units_of(p, {whole_planes(p), 1, 1, 1}).all > max_grid) {
@@ -74,7 +73,7 @@ Refusal fits(const ConvProblem& p, const Config& config) {
   if (toeplitz::registers_of(p, s.parts, s.groups) + 8 > (s.threads() > 256 ? 120 : 220)) {
     return refuse("parts", s.parts, "too many registers");
   }
-  if (smem_of(p, s) > smem_limit) return refuse("stages", s.stages, "more than 96 KiB of shared memory");
+  if (smem_of(p, s) > portable_smem_limit) return refuse("stages", s.stages, "more than 96 KiB of shared memory");
   return std::nullopt;
 }
 
@@ -135,11 +134,7 @@ Geometry geometry(const ConvProblem& p, const Config& config) {
 
 void params(const ConvProblem& p, const Config& config, SlParams& out) {
   const Units units = units_of(p, shape_of(config));
-  const std::int64_t grid = geometry(p, config).grid;
-  out = common_params(p);
-  out.work = grid * config.get("threads");
-  out.aux[0] = grid == 0 ? 0 : units.all / grid;
-  out.aux[1] = grid == 0 ? 0 : units.all % grid;
+  dealt_params(p, geometry(p, config), units.all, out);
   out.div[0] = fast_div(std::max<std::int64_t>(1, units.along));
 }
 

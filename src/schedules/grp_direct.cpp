@@ -16,7 +16,6 @@ constexpr std::int64_t most_channels = 8, most_taps = 81;
 constexpr std::int64_t most_reach = 64;       ///< rows or columns of a window, those between holes counted
 constexpr std::int64_t most_products = 2400;  ///< of a thread, all of them unrolled
 
-bool nhwc(const ConvProblem& p) { return p.layout == Layout::nhwc; }
 std::int64_t size(const ConvProblem& p) { return static_cast<std::int64_t>(size_of(p.dtype)); }
 
 /// Dilation along an axis with one tap means nothing.
@@ -68,7 +67,6 @@ void cover(const ConvProblem& p, std::int64_t tiles, std::int64_t strips, std::i
   }
 }
 
-std::int64_t per_out(const ConvProblem& p) { return p.channels_per_group() * p.taps(); }
 std::int64_t units(const ConvProblem& p, std::int64_t outs) { return p.k / outs; }
 
 Shape shape_of(const ConvProblem& p, const Knobs& k) {

@@ -14,18 +14,13 @@
 namespace sl {
 namespace {
 
-/// Devices of capability 8.6, 8.9 and 12.0 let a block opt in to 99 KiB.
-constexpr std::int64_t smem_limit = 96 * 1024;
 constexpr std::int64_t most_held = 100;       ///< weights of a thread that stay in registers
 constexpr std::int64_t most_unrolled = 1600;  ///< multiply-adds of a step without a loop
 constexpr std::int64_t most_taps = 81, most_channels = 8, most_rows = 16;
 constexpr std::int64_t long_strip = 5;       ///< rows for each row of sums, from which a strip is LONG
 constexpr std::int64_t most_down = 1 << 24;  ///< input rows from a step to the next
 
-bool nhwc(const ConvProblem& p) { return p.layout == Layout::nhwc; }
 std::int64_t size(const ConvProblem& p) { return static_cast<std::int64_t>(size_of(p.dtype)); }
-std::int64_t per_out(const ConvProblem& p) { return p.taps() * p.channels_per_group(); }
-std::int64_t round_up(std::int64_t a, std::int64_t to) { return ceil_div(a, to) * to; }
 
 struct Knobs {
   int outs, cols, split, lanes, tiles, copy, stages, rows, threads;
@@ -185,7 +180,7 @@ Refusal illegal(const ConvProblem& p, const Knobs& k) {
 
 /// Of knobs that are legal.
 Refusal too_large(const ConvProblem& p, const Knobs& k, const Shape& s) {
-  if (s.bytes > smem_limit) return refuse("lanes", k.lanes, "more than 96 KiB of shared memory");
+  if (s.bytes > portable_smem_limit) return refuse("lanes", k.lanes, "more than 96 KiB of shared memory");
   if (registers_of(p, k, s) > std::min(225, 65536 / k.threads - 4)) {
     return refuse("cols", k.cols, "too many registers with these outs and threads");
   }
@@ -288,7 +283,7 @@ Found search(const ConvProblem& p, const DeviceInfo& device) {
   const auto consider = [&](Knobs k) {
     if (illegal(p, k)) return;
     Shape s = shape_of(p, k);
-    while (k.stages > 2 && s.bytes > smem_limit / 2) --k.stages, s = shape_of(p, k);
+    while (k.stages > 2 && s.bytes > portable_smem_limit / 2) --k.stages, s = shape_of(p, k);
     const double cost = choose_rows(p, k, s, device);
     if (!too_large(p, k, s)) found.emplace_back(cost, k);
   };

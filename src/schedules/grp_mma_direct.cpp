@@ -23,7 +23,6 @@ struct Shape {
   std::int64_t along, blocks;                       ///< blocks over the same units; blocks of an image
 };
 
-bool nhwc(const ConvProblem& p) { return p.layout == Layout::nhwc; }
 /// Units that read the same octet of channels.
 std::int64_t parts(const ConvProblem& p) { return p.multiplier() / p.channels_per_group(); }
 

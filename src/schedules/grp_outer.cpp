@@ -13,14 +13,9 @@
 namespace sl {
 namespace {
 
-/// Devices of capability 8.6, 8.9 and 12.0 let a block opt in to 99 KiB.
-constexpr std::int64_t smem_limit = 96 * 1024;
 constexpr std::int64_t most_elements = std::int64_t{1} << 28;  ///< of an image: offsets within one are ints
 constexpr std::int64_t most_taps = 81, most_channels = 16, most_sums = 64, most_threads = 512;
 
-bool nhwc(const ConvProblem& p) { return p.layout == Layout::nhwc; }
-std::int64_t per_out(const ConvProblem& p) { return p.taps() * p.channels_per_group(); }
-std::int64_t round_up(std::int64_t a, std::int64_t to) { return ceil_div(a, to) * to; }
 std::int64_t reach_h(const ConvProblem& p) { return p.r == 1 ? 1 : p.effective_r(); }
 std::int64_t reach_w(const ConvProblem& p) { return p.s == 1 ? 1 : p.effective_s(); }
 
@@ -173,7 +168,7 @@ Refusal illegal(const ConvProblem& p, const Knobs& k) {
 
 /// Of knobs that are legal.
 Refusal too_large(const ConvProblem& p, const Knobs& k, const Shape& s) {
-  if (s.bytes > smem_limit) return refuse("lanes", k.lanes, "more than 96 KiB of shared memory");
+  if (s.bytes > portable_smem_limit) return refuse("lanes", k.lanes, "more than 96 KiB of shared memory");
   if (!nhwc(p) && ceil_div(s.length, s.copy) > k.threads) {
     return refuse("threads", k.threads, "a row of the tile is copied in one go");
   }

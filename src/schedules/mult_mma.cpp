@@ -24,7 +24,6 @@ Shape shape_of(const Config& c) {
   return {c.get("out_units"), c.get("units"),      c.get("part"),   c.get("tiles"),
           c.get("rows"),      c.get("stages") - 1, c.get("threads")};
 }
-bool nhwc(const ConvProblem& p) { return p.layout == Layout::nhwc; }
 
 // The kernel's own constants, by the same names in lower case.
 std::int64_t per_group(const ConvProblem& p) { return p.multiplier() / 8; }

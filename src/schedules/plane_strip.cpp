@@ -60,13 +60,8 @@ Refusal not_small_planes(const ConvProblem& p) {
 Constants constants(const ConvProblem& p, const Config& config) {
   const int planes = config.get("planes"), strips = config.get("strips"), tiles = config.get("tiles");
   Constants constants = common_constants(p);
+  add_plane(constants, p);
   const std::pair<const char*, std::int64_t> own[] = {
-      {"H", p.h},
-      {"W", p.w},
-      {"P", p.p},
-      {"Q", p.q},
-      {"PAD_TOP", p.pad_top},
-      {"PAD_LEFT", p.pad_left},
       {"PLANES", planes},
       {"STRIPS", strips},
       {"ROWS", ceil_div(p.p, strips)},

@@ -63,6 +63,8 @@ struct Candidate {
   const Schedule* schedule = nullptr;
   Config config;
 };
+/// Whether some candidate is the schedule's.
+bool has_schedule(std::span<const Candidate>, const Schedule*);
 struct ScheduleRefusal {
   std::string schedule, reason;
 };

@@ -85,13 +85,8 @@ Constants constants(const ConvProblem& p, std::int64_t channels, std::int64_t gr
   Constants constants = common_constants(p);
   add_dilation(constants, p);
   add_group(constants, p);
+  add_plane(constants, p);
   const std::pair<const char*, std::int64_t> own[] = {
-      {"H", p.h},
-      {"W", p.w},
-      {"P", p.p},
-      {"Q", p.q},
-      {"PAD_TOP", p.pad_top},
-      {"PAD_LEFT", p.pad_left},
       {"CHANNELS", channels},
       {"GROUPS", groups},
       {"PARTS", parts},

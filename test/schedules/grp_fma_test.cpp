@@ -1,17 +1,13 @@
 // Shapes of grp_fma that pay on large problems only, so that the problem table, which is small, never chooses them.
 #include <gtest/gtest.h>
 
-#include "schedules/host_runner.hpp"
 #include "schedules/list.hpp"
-#include "support/check.hpp"
+#include "schedules/shape_cases.hpp"
 
 namespace sl::test {
 namespace {
 
-struct Case {
-  const char *problem, *config;
-};
-constexpr Case cases[] = {
+constexpr ShapeCase cases[] = {
     // Weights in registers, wide tiles, two threads a group's channels.
     {"g4mb2ic16ih12iw29oc16oh12ow29kh3kw3ph1pw1 tag=nhwc",
      "outs=2,cols=7,split=1,lanes=8,tiles=4,copy=4,stages=4,rows=12,threads=32"},
@@ -39,31 +35,7 @@ constexpr Case cases[] = {
      "outs=4,cols=4,split=2,lanes=4,tiles=3,copy=4,stages=2,rows=3,threads=32"},
 };
 
-TEST(GrpFma, ShapesForLargeProblems) {
-  std::string why_not;
-  if (!host_compiler_present(&why_not)) GTEST_SKIP() << why_not;
-  HostRunner runner;
-  std::vector<Job> jobs;
-  for (const Case& c : cases) {
-    const Result<ConvProblem> problem = parse(c.problem);
-    ASSERT_TRUE(problem.ok()) << problem.error().message;
-    ASSERT_FALSE(grp_fma.can_run(*problem, runner.info())) << *grp_fma.can_run(*problem, runner.info());
-    Job job{.problem = *problem, .schedule = &grp_fma, .config = *Config::parse(c.config), .seed = test_seed(31)};
-    ASSERT_FALSE(grp_fma.fits(*problem, job.config)) << c.problem << ": " << *grp_fma.fits(*problem, job.config);
-    jobs.push_back(std::move(job));
-  }
-  const Status compiled = runner.compile(jobs);
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
-  for (Job& job : jobs) {
-    for (const Fill fill : {Fill::random, Fill::integer}) {
-      job.fill = fill;
-      const HostData data = job.data();
-      const auto y = runner.run(job, data, fill == Fill::random ? 0 : 77);
-      ASSERT_TRUE(y.ok()) << job.what() << ": " << y.error().message;
-      EXPECT_TRUE(output_is_right({job.problem, job.seed, fill, grp_fma.arithmetic, job.what()}, data, *y));
-    }
-  }
-}
+TEST(GrpFma, ShapesForLargeProblems) { test_shapes(grp_fma, cases); }
 
 }  // namespace
 }  // namespace sl::test

@@ -1,17 +1,13 @@
 // Shapes of grp_outer that pay on large problems only, so that the problem table, which is small, never chooses them.
 #include <gtest/gtest.h>
 
-#include "schedules/host_runner.hpp"
 #include "schedules/list.hpp"
-#include "support/check.hpp"
+#include "schedules/shape_cases.hpp"
 
 namespace sl::test {
 namespace {
 
-struct Case {
-  const char *problem, *config;
-};
-constexpr Case cases[] = {
+constexpr ShapeCase cases[] = {
     // Wide tiles; NHWC with more columns than a batch of loads takes, and blocks that share a row.
     {"g4mb2ic32ih9iw56oc32oh9ow56kh3kw3ph1pw1 tag=nhwc", "outs=8,rows=1,cols=8,lanes=4,high=2,wide=7,threads=64"},
     {"g3mb2ic24ih9iw75oc24oh9ow75kh3kw3ph1pw1 tag=nhwc wtag=ohwi",
@@ -49,31 +45,7 @@ constexpr Case cases[] = {
     {"g2mb1ic32ih6iw9oc16oh6ow9kh3kw3ph1pw1 tag=nhwc", "outs=4,rows=1,cols=4,lanes=2,high=4,wide=3,threads=32"},
 };
 
-TEST(GrpOuter, ShapesForLargeProblems) {
-  std::string why_not;
-  if (!host_compiler_present(&why_not)) GTEST_SKIP() << why_not;
-  HostRunner runner;
-  std::vector<Job> jobs;
-  for (const Case& c : cases) {
-    const Result<ConvProblem> problem = parse(c.problem);
-    ASSERT_TRUE(problem.ok()) << problem.error().message;
-    ASSERT_FALSE(grp_outer.can_run(*problem, runner.info())) << *grp_outer.can_run(*problem, runner.info());
-    Job job{.problem = *problem, .schedule = &grp_outer, .config = *Config::parse(c.config), .seed = test_seed(31)};
-    ASSERT_FALSE(grp_outer.fits(*problem, job.config)) << c.problem << ": " << *grp_outer.fits(*problem, job.config);
-    jobs.push_back(std::move(job));
-  }
-  const Status compiled = runner.compile(jobs);
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
-  for (Job& job : jobs) {
-    for (const Fill fill : {Fill::random, Fill::integer}) {
-      job.fill = fill;
-      const HostData data = job.data();
-      const auto y = runner.run(job, data, fill == Fill::random ? 0 : 77);
-      ASSERT_TRUE(y.ok()) << job.what() << ": " << y.error().message;
-      EXPECT_TRUE(output_is_right({job.problem, job.seed, fill, grp_outer.arithmetic, job.what()}, data, *y));
-    }
-  }
-}
+TEST(GrpOuter, ShapesForLargeProblems) { test_shapes(grp_outer, cases); }
 
 }  // namespace
 }  // namespace sl::test
