@@ -9,29 +9,25 @@
 namespace sl::tool {
 namespace {
 
-/// The configuration that tuning found fastest.
-std::optional<std::string> tuned_config(const Decision& decision, std::string_view schedule) {
+/// The configuration that tuning found fastest: one of this call's own, or one that it took from another batch's.
+std::optional<Config> tuned_config(const Decision& decision, std::string_view schedule) {
   const CandidateRecord* best = nullptr;
   for (const CandidateRecord& one : decision.candidates) {
     if (one.schedule != schedule || !(one.median_us > 0)) continue;
     if (best == nullptr || one.median_us < best->median_us) best = &one;
   }
-  if (best == nullptr) return std::nullopt;
-  return best->config;
+  return best == nullptr ? std::nullopt : Config::parse(best->config);
 }
 
-/// One candidate a schedule, in the list's order.
+/// One candidate a schedule, in the list's order: as tuned, or the first where tuning did not time it.
 std::vector<Candidate> one_of_each(const Session& session, const ConvProblem& problem, const Decision& decision) {
   std::vector<Candidate> chosen;
-  for (const Candidate& candidate : candidates(problem, session.device->info(), forced(session.environment),
-                                               session.environment.disabled_schedules, session.options.sanitized.get())
-                                        .candidates) {
-    const auto tuned = tuned_config(decision, candidate.schedule->name);
-    if (!tuned || *tuned == candidate.config.to_string()) {
-      const bool there = std::any_of(chosen.begin(), chosen.end(),
-                                     [&](const Candidate& one) { return one.schedule == candidate.schedule; });
-      if (!there) chosen.push_back(candidate);
-    }
+  for (Candidate& candidate : candidates(problem, session.device->info(), forced(session.environment),
+                                         session.environment.disabled_schedules, session.options.sanitized.get())
+                                  .candidates) {
+    if (has_schedule(chosen, candidate.schedule)) continue;
+    if (auto tuned = tuned_config(decision, candidate.schedule->name)) candidate.config = std::move(*tuned);
+    chosen.push_back(std::move(candidate));
   }
   return chosen;
 }
