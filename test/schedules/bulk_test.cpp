@@ -24,7 +24,7 @@ TEST(Bulk, BlocksThatGoOnFromUnitToUnit) {
   const Status compiled = runner.compile(jobs);
   ASSERT_TRUE(compiled.ok()) << compiled.error().message;
   for (Job& job : jobs) {
-    for (const std::uint64_t order : {0, 5, 77}) {  // in order, copies happen as late as can be; else at any time
+    for (const std::uint64_t order : {0U, 5U, 77U}) {  // in order, copies happen as late as can be; else at any time
       job.fill = order == 77 ? Fill::integer : Fill::random;
       job.in_place = job.problem.residual && order == 5;
       const HostData data = job.data();
