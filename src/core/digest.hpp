@@ -16,6 +16,11 @@ struct Digest {
   std::string hex() const;  ///< 32 lower-case digits
 };
 
+/// For unordered containers: a digest's bits are as good as a hash's.
+struct DigestHash {
+  std::size_t operator()(const Digest& digest) const noexcept { return static_cast<std::size_t>(digest.low); }
+};
+
 Digest digest_bytes(std::span<const std::byte>);
 Digest digest_text(std::string_view);
 

@@ -99,6 +99,26 @@ Result<Answer> Dispatcher::Impl::take_known(const ConvProblem& problem, Regular 
                                        " was never prepared: call prepare before the capture begins"};
 }
 
+std::optional<PlanEntry> Dispatcher::Impl::as_its_bucket(const ConvProblem& problem, Regular regular) {
+  if (forked() || !validate(problem).ok()) return std::nullopt;  // the long way says so
+  const std::optional<Buckets::Served> served = buckets.find(problem, regular);
+  if (!served) return std::nullopt;
+  const Route route = rules.table->decide(problem, device->info());  // a rule may look at the very batch
+  const bool routed_alike = route.take == served->route.take && route.rule == served->route.rule &&
+                            route.schedules == served->route.schedules;
+  if (!routed_alike) return std::nullopt;
+  const WinnerPtr winner = winners.find(served->decision);
+  if (!winner || winner->provisional || !winner->condemned.empty()) return std::nullopt;
+  const auto shape = launch_shape(problem, winner->candidate, device->info());
+  const LoadedKernel* const loaded = shape.ok() ? kernels.loaded(*shape) : nullptr;
+  if (loaded == nullptr) return std::nullopt;
+  recorder.note(problem);
+  const PlanEntry entry = {PlanEntry::Kind::plan, loaded->kernel.get(), shape->geometry, extents(problem),
+                           shape->params};
+  plans.publish(plan_key(problem, regular), entry);
+  return entry;
+}
+
 Result<Answer> Dispatcher::Impl::take(const ConvProblem& problem, Regular regular, const Triage& triage) {
   std::string failure;
   if (regular == Regular::yes && failures.count(triage.key, &failure) >= max_failures) {
@@ -116,6 +136,9 @@ Result<Answer> Dispatcher::Impl::take(const ConvProblem& problem, Regular regula
     const WinnerPtr now = winners.find(triage.key);
     if (!winner->provisional || !now || now->provisional) {
       failures.forget(triage.key);
+      if (!winner->provisional && triage.tuned_for == problem.batch_bucket()) {
+        buckets.note(problem, regular, {rules.table->decide(problem, device->info()), triage.key});
+      }
       return answer;
     }
   }

@@ -63,6 +63,7 @@ Dispatcher::Impl::Impl(std::shared_ptr<Device> device_in, std::shared_ptr<Binary
       rules(rules_of(routing.get(), environment, options)),
       owner(getpid()),
       winners(plans.capacity()),
+      buckets(plans.capacity()),
       kernels(*device, *binaries),
       recorder(environment.record, log),
       decider({*device, *binaries, store.get(), table.get(), options, counters, log, chooses_freely(environment)}),
@@ -150,6 +151,9 @@ Code Dispatcher::Impl::slow(const ConvProblem& problem, const Tensors& tensors, 
       return error.code;
     }
     return Code::ok;
+  }
+  if (const auto entry = as_its_bucket(problem, regular)) {
+    return launched(problem, regular, launch(*entry, tensors, stream), error);
   }
   Result<Answer> found = answer(problem, regular, {true, stream});
   if (!found.ok()) {

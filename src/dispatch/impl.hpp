@@ -8,6 +8,7 @@
 #include <string>
 
 #include "dispatch/background.hpp"
+#include "dispatch/buckets.hpp"
 #include "dispatch/counters.hpp"
 #include "dispatch/decide.hpp"
 #include "dispatch/dispatcher.hpp"
@@ -41,6 +42,9 @@ struct Dispatcher::Impl {
   Result<Decision> explain(const ConvProblem&, Regular, bool dry);
   Decision dry_record(Regular, const Triage&);  ///< of a call that is taken
   Result<Answer> take(const ConvProblem&, Regular, const Triage&);
+  /// What serves the other batches of the call's bucket, if that is settled and serves this one too; published. Asks no
+  /// schedule but the winner's, makes no record, compiles and loads nothing: safe while a stream captures.
+  std::optional<PlanEntry> as_its_bucket(const ConvProblem&, Regular);
   Result<Answer> take_known(const ConvProblem&, Regular, const Triage&);
   Result<Answer> served(const ConvProblem&, const Triage&, const WinnerPtr&);
   Answer kept(const ConvProblem&, Regular, Decision record, std::string reason, bool publish);
@@ -84,6 +88,7 @@ struct Dispatcher::Impl {
   TriageRules rules;
   pid_t owner;
   Winners winners;
+  Buckets buckets;
   Failures failures;
   KernelPool kernels;
   Recorder recorder;

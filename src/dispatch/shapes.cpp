@@ -61,14 +61,7 @@ void Shapes::remember(const ConvProblem& problem, const Decision& decision) {
   Kernels found = kernels_of(problem, decision);
   const Digest shape = with_batch(problem, 1).digest();
   const std::lock_guard lock(mutex_);
-  const auto [it, added] = entries_.try_emplace(shape);
-  it->second.merge(found);
-  if (!added) return;
-  order_.push_back(shape);
-  while (order_.size() > capacity_) {
-    entries_.erase(order_.front());
-    order_.pop_front();
-  }
+  entries_.put(shape).merge(found);
 }
 
 CandidateSet Shapes::for_every_batch(const ConvProblem& problem, const DeviceInfo& device, const CandidateSet& set) {
@@ -104,7 +97,7 @@ std::optional<CandidateSet> Shapes::compiled(const ConvProblem& problem, const D
   Kernels known;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto it = entries_.find(with_batch(problem, 1).digest()); it != entries_.end()) known = it->second;
+    if (const Kernels* const found = entries_.find(with_batch(problem, 1).digest())) known = *found;
   }
   if (known.empty() && store != nullptr) {
     for (std::int64_t n = 1; n <= largest_bucket; n *= 2) {

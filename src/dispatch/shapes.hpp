@@ -1,12 +1,10 @@
 // Which kernels each shape already has, whatever its batch: n is in no binary, so another batch size need not compile.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 #include "dispatch/winners.hpp"
 #include "routing/decision_store.hpp"
@@ -19,7 +17,7 @@ namespace sl {
 /// compiled. Thread-safe, bounded.
 class Shapes {
  public:
-  explicit Shapes(std::size_t capacity) : capacity_(capacity) {}
+  explicit Shapes(std::size_t capacity) : entries_(capacity) {}
 
   /// Notes the kernels that a decision about `problem` compiled.
   void remember(const ConvProblem& problem, const Decision&);
@@ -39,9 +37,7 @@ class Shapes {
   static Kernels kernels_of(const ConvProblem&, const Decision&);
 
   std::mutex mutex_;
-  std::size_t capacity_;
-  std::unordered_map<Digest, Kernels, DigestHash> entries_;
-  std::deque<Digest> order_;  // oldest first
+  FifoMap<Kernels> entries_;
 };
 
 }  // namespace sl

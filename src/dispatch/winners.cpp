@@ -13,15 +13,15 @@ struct Winners::Flight {
 
 WinnerPtr Winners::find(const Digest& key) const {
   const std::lock_guard lock(mutex_);
-  const auto it = known_.find(key);
-  return it == known_.end() ? nullptr : it->second;
+  const WinnerPtr* const known = known_.find(key);
+  return known == nullptr ? nullptr : *known;
 }
 
 Result<WinnerPtr> Winners::get(const Digest& key, const std::function<Result<Winner>()>& make) {
   std::shared_ptr<Flight> flight;
   {
     std::unique_lock lock(mutex_);
-    if (const auto it = known_.find(key); it != known_.end()) return it->second;
+    if (const WinnerPtr* const known = known_.find(key)) return *known;
     if (const auto it = flights_.find(key); it != flights_.end()) {
       const std::shared_ptr<Flight> other = it->second;
       other->landed.wait(lock, [&] { return other->outcome.has_value(); });
@@ -45,7 +45,7 @@ Result<WinnerPtr> Winners::get(const Digest& key, const std::function<Result<Win
 
   const std::lock_guard lock(mutex_);
   flights_.erase(key);
-  if (outcome.ok()) insert(key, *outcome);
+  if (outcome.ok()) known_.put(key) = *outcome;
   flight->outcome = outcome;
   flight->landed.notify_all();
   return outcome;
@@ -53,17 +53,7 @@ Result<WinnerPtr> Winners::get(const Digest& key, const std::function<Result<Win
 
 void Winners::put(const Digest& key, WinnerPtr winner) {
   const std::lock_guard lock(mutex_);
-  insert(key, std::move(winner));
-}
-
-void Winners::insert(const Digest& key, WinnerPtr winner) {
-  const auto [it, added] = known_.insert_or_assign(key, std::move(winner));
-  if (!added) return;
-  order_.push_back(key);
-  while (known_.size() > capacity_) {
-    known_.erase(order_.front());
-    order_.pop_front();
-  }
+  known_.put(key) = std::move(winner);
 }
 
 std::size_t Winners::size() const {

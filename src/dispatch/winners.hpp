@@ -2,14 +2,13 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 
-#include "core/digest.hpp"
+#include "core/fifo_map.hpp"
 #include "core/result.hpp"
 #include "routing/decision.hpp"
 #include "schedules/schedule.hpp"
@@ -26,14 +25,10 @@ struct Winner {
 };
 using WinnerPtr = std::shared_ptr<const Winner>;
 
-struct DigestHash {
-  std::size_t operator()(const Digest& digest) const noexcept { return static_cast<std::size_t>(digest.low); }
-};
-
 /// Thread-safe.
 class Winners {
  public:
-  explicit Winners(std::size_t capacity) : capacity_(capacity) {}
+  explicit Winners(std::size_t capacity) : known_(capacity) {}
 
   /// Null where nothing is known; never waits for a flight.
   WinnerPtr find(const Digest&) const;
@@ -46,12 +41,9 @@ class Winners {
 
  private:
   struct Flight;
-  void insert(const Digest&, WinnerPtr);  // with mutex_ held
 
   mutable std::mutex mutex_;
-  std::size_t capacity_;
-  std::unordered_map<Digest, WinnerPtr, DigestHash> known_;
-  std::deque<Digest> order_;  // oldest first; what a full map drops
+  FifoMap<WinnerPtr> known_;
   std::unordered_map<Digest, std::shared_ptr<Flight>, DigestHash> flights_;
 };
 

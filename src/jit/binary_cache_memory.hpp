@@ -35,10 +35,6 @@ class BinaryFlight {
   std::optional<BinaryResult> result_;
 };
 
-struct DigestHash {
-  std::size_t operator()(const Digest& digest) const noexcept { return static_cast<std::size_t>(digest.low); }
-};
-
 /// Thread-safe. Oldest binaries are dropped beyond `max_bytes`: whoever uses one holds it, and the store has it still.
 class BinaryMemory {
  public:

@@ -2,6 +2,7 @@
 // not.
 #include <gtest/gtest.h>
 
+#include "dispatch/counted.hpp"
 #include "dispatch/fakes.hpp"
 #include "dispatch/shapes.hpp"
 #include "support/temp_dir.hpp"
@@ -218,6 +219,50 @@ TEST(Reuse, WhatThereWasOnlyTimeToCompileIsThereForAnotherBatch) {
     EXPECT_EQ(rig.compiler->compiled, compiled);
     EXPECT_EQ(rig.tuner.calls, 2);
   }
+}
+
+// What many batch sizes cost a caller whose batches vary: the first of a bucket asks every schedule for its
+// configurations, the others only what serves that one.
+TEST(Reuse, AnotherBatchOfABucketAsksNoScheduleAgain) {
+  if (!counts()) GTEST_SKIP() << "a sanitizer owns the allocator";
+  Rig rig;
+  rig.make();
+  ASSERT_EQ(call(rig, depthwise(200)), Code::ok);
+  const auto allocations_of = [](const auto& work) {
+    const std::uint64_t before = counted().allocations;
+    work();
+    return counted().allocations - before;
+  };
+  const auto asked = allocations_of([&] { ASSERT_TRUE(rig->explain(depthwise(201), Regular::yes, true).ok()); });
+  const auto known = allocations_of([&] { ASSERT_EQ(call(rig, depthwise(202)), Code::ok); });
+  EXPECT_EQ(rig.device->last_n, 202);
+  EXPECT_EQ(rig.tuner.calls, 1);
+  EXPECT_LT(known * 10, asked);
+}
+
+TEST(Reuse, RulesAboutTheBatchHoldWithinABucket) {
+  Rig rig;
+  rig.routing = std::make_shared<RoutingTable>(RoutingTable::from_json(R"({"schema": 1, "device": "any", "rules": [
+        {"name": "few", "route": "take", "when": {"n": {"max": 11}}, "schedules": ["dw_flat"]},
+        {"name": "more", "route": "take", "when": {"n": {"max": 14}}, "schedules": ["dw_row8"]}]})",
+                                                                       "test.json")
+                                                   .value());
+  rig.make();
+  const auto served_by = [&](std::int64_t n) {
+    EXPECT_EQ(call(rig, depthwise(n)), Code::ok);
+    EXPECT_EQ(rig.device->last_n, n);
+    const Kernel* const kernel = rig.device->last_kernel;
+    return static_cast<const FakeKernel*>(kernel)->entry;
+  };
+  const std::string flat = served_by(9), row = served_by(12);
+  EXPECT_NE(flat, row);
+  // All of one bucket, each batch for the first time, after what another rule decided.
+  EXPECT_EQ(served_by(10), flat);
+  EXPECT_EQ(served_by(13), row);
+  EXPECT_EQ(call(rig, depthwise(16)), Code::kept);
+  EXPECT_EQ(served_by(11), flat);
+  EXPECT_EQ(served_by(14), row);
+  EXPECT_EQ(rig.tuner.calls, 2);
 }
 
 TEST(Reuse, EndlessBatchesGrowNothing) {
