@@ -1,6 +1,5 @@
 #include "tuner/schedule_contenders.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 

@@ -7,6 +7,13 @@
 #include "dispatch/impl.hpp"
 
 namespace sl {
+namespace {
+
+PlanEntry plan_of(const ConvProblem& problem, const LaunchShape& shape, const LoadedKernel& loaded) {
+  return {PlanEntry::Kind::plan, loaded.kernel.get(), shape.geometry, extents(problem), shape.params};
+}
+
+}  // namespace
 
 bool Dispatcher::Impl::forked() const { return getpid() != owner; }
 
@@ -65,7 +72,7 @@ Result<Answer> Dispatcher::Impl::served(const ConvProblem& problem, const Triage
   if (!shape.ok()) return std::move(shape).error();
   SL_ASSIGN(const LoadedKernel* loaded, kernels.get(*shape));
   Answer answer;
-  answer.entry = {PlanEntry::Kind::plan, loaded->kernel.get(), shape->geometry, extents(problem), shape->params};
+  answer.entry = plan_of(problem, *shape, *loaded);
   answer.record = joined(triage.record, *winner);
   answer.record.schedule = candidate->schedule->name;
   answer.record.config = candidate->config.to_string();
@@ -113,8 +120,7 @@ std::optional<PlanEntry> Dispatcher::Impl::as_its_bucket(const ConvProblem& prob
   const LoadedKernel* const loaded = shape.ok() ? kernels.loaded(*shape) : nullptr;
   if (loaded == nullptr) return std::nullopt;
   recorder.note(problem);
-  const PlanEntry entry = {PlanEntry::Kind::plan, loaded->kernel.get(), shape->geometry, extents(problem),
-                           shape->params};
+  const PlanEntry entry = plan_of(problem, *shape, *loaded);
   plans.publish(plan_key(problem, regular), entry);
   return entry;
 }
@@ -137,7 +143,7 @@ Result<Answer> Dispatcher::Impl::take(const ConvProblem& problem, Regular regula
     if (!winner->provisional || !now || now->provisional) {
       failures.forget(triage.key);
       if (!winner->provisional && triage.tuned_for == problem.batch_bucket()) {
-        buckets.note(problem, regular, {rules.table->decide(problem, device->info()), triage.key});
+        buckets.note(problem, regular, {triage.route, triage.key});
       }
       return answer;
     }

@@ -1,16 +1,16 @@
 #include "dispatch/buckets.hpp"
 
-#include <string>
+#include <span>
 #include <utility>
+
+#include "dispatch/plan_key.hpp"
 
 namespace sl {
 namespace {
 
 Digest key_of(const ConvProblem& problem, Regular regular) {
-  return KeyBuilder()
-      .add("bucket", problem.batch_bucket().digest().hex())
-      .add("regular", regular == Regular::yes ? "yes" : "no")
-      .finish();
+  const PlanTable::Key key = plan_key(problem.batch_bucket(), regular);
+  return digest_bytes(std::as_bytes(std::span(key)));
 }
 
 }  // namespace

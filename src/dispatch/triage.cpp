@@ -85,7 +85,7 @@ Triage triage(const ConvProblem& problem, const DeviceInfo& device, Regular regu
     return result;
   }
 
-  const Route route = rules.table->decide(problem, device);
+  const Route& route = result.route = rules.table->decide(problem, device);
   record.rule = route.rule;
   record.table = route.table;
   if (!route.take && !rules.force_take && regular == Regular::yes) {

@@ -23,6 +23,7 @@ struct TriageRules {
 struct Triage {
   enum class Outcome { take, keep, reject };
   Outcome outcome = Outcome::reject;
+  Route route;  ///< what the table says; empty where it was not asked
   /// What decisions are made for: the problem with its batch bucketed, or as it is where no schedule takes the bucket.
   ConvProblem tuned_for;
   /// For tuned_for; not empty() where outcome is take. Without `candidates` only a decision that was made elsewhere

@@ -203,10 +203,12 @@ class Bench(ProgramTest):
         self.write_suite([f"{DEPTHWISE} dt=f16 tag=nhwc"])
         self.bench()
         base = self.results()["rows"][0]
-        self.assertEqual({*base["schedules"], base["schedule"]}, {"dw_flat", base["schedule"]})
+        self.assertLessEqual(set(base["schedules"]), {"dw_flat"})
+        self.assertTrue(base["schedules"] or base["schedule"] == "dw_flat")
         self.out.unlink()
         self.bench("--every-schedule")
         every = self.results()["rows"][0]
+        self.assertGreater(len(every["schedules"]), 1)
         self.assertNotIn(every["schedule"], every["schedules"])
         # All that can run, also where tuning found another batch's configuration to be a schedule's fastest.
         call = self.sluice("explain", DEPTHWISE, "--dt", "f16", "--tag", "nhwc", "--device", "host", "--json").record
