@@ -2,8 +2,10 @@
 // runs of two rows, warps that are not full.
 #include <gtest/gtest.h>
 
-#include "schedules/host_runner.hpp"
+#include <utility>
+
 #include "schedules/list.hpp"
+#include "schedules/shape_cases.hpp"
 #include "support/check.hpp"
 #include "support/full_tests.hpp"
 
@@ -49,18 +51,7 @@ TEST(DwFold, EveryConfigurationOfItsCalls) {
       jobs.push_back({.problem = *problem, .schedule = &dw_fold, .config = std::move(config), .seed = test_seed(41)});
     }
   }
-  const Status compiled = runner.compile(jobs);
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
-  for (Job& job : jobs) {
-    for (const Fill fill : {Fill::random, Fill::integer}) {
-      job.fill = fill;
-      job.in_place = job.problem.residual && fill == Fill::integer;
-      const HostData data = job.data();
-      const auto y = runner.run(job, data, fill == Fill::random ? 0 : 77);
-      ASSERT_TRUE(y.ok()) << job.what() << ": " << y.error().message;
-      EXPECT_TRUE(output_is_right({job.problem, job.seed, fill, dw_fold.arithmetic, job.what()}, data, *y));
-    }
-  }
+  test_jobs(runner, std::move(jobs));
 }
 
 }  // namespace

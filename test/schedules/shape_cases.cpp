@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "schedules/host_runner.hpp"
+#include <utility>
+
 #include "support/check.hpp"
 
 namespace sl::test {
@@ -20,15 +21,20 @@ void test_shapes(const Schedule& schedule, std::span<const ShapeCase> cases) {
     ASSERT_FALSE(schedule.fits(*problem, job.config)) << c.problem << ": " << *schedule.fits(*problem, job.config);
     jobs.push_back(std::move(job));
   }
+  test_jobs(runner, std::move(jobs));
+}
+
+void test_jobs(HostRunner& runner, std::vector<Job> jobs) {
   const Status compiled = runner.compile(jobs);
   ASSERT_TRUE(compiled.ok()) << compiled.error().message;
   for (Job& job : jobs) {
     for (const Fill fill : {Fill::random, Fill::integer}) {
       job.fill = fill;
+      job.in_place = job.problem.residual && fill == Fill::integer;
       const HostData data = job.data();
       const auto y = runner.run(job, data, fill == Fill::random ? 0 : 77);
       ASSERT_TRUE(y.ok()) << job.what() << ": " << y.error().message;
-      EXPECT_TRUE(output_is_right({job.problem, job.seed, fill, schedule.arithmetic, job.what()}, data, *y));
+      EXPECT_TRUE(output_is_right({job.problem, job.seed, fill, job.schedule->arithmetic, job.what()}, data, *y));
     }
   }
 }
