@@ -12,27 +12,6 @@ struct Row {
   const char *problem, *config;
 };
 const Row rows[] = {
-    // Units of one block: three of one block of channels, then the next; the last has 8 of 16 images.
-    {&dw_toeplitz_bulk, "g24mb40ic24ih7oc24oh7kh5ph2 dt=f16 bias=f32",
-     "channels=8,groups=1,parts=1,stages=2,grid=2,threads=256"},
-    {&dw_toeplitz_bulk, "g24mb40ic24ih7oc24oh7kh5ph2 dt=bf16 act=relu",
-     "channels=8,groups=1,parts=2,stages=1,grid=2,threads=512"},
-    {&dw_toeplitz_bulk, "g24mb33ic24ih7oc24oh7kh7ph3 dt=f16",
-     "channels=8,groups=1,parts=1,stages=3,grid=1,threads=256"},
-    // Half of the channels of the last block are not there; two times 16 images; an odd share of warps.
-    {&dw_toeplitz_bulk, "g24mb33ic24ih7oc24oh7kh5ph2 dt=f16",
-     "channels=16,groups=1,parts=1,stages=1,grid=2,threads=512"},
-    {&dw_toeplitz_bulk, "g6mb35ic6ih14oc6oh14kh5ph2 dt=f16 z=1 bias=same",
-     "channels=2,groups=2,parts=4,stages=1,grid=2,threads=256"},
-    {&dw_toeplitz_bulk, "g6mb35ic6ih14oc6oh14kh5ph2 dt=bf16 act=hard_swish",
-     "channels=2,groups=1,parts=3,stages=2,grid=4,threads=192"},
-    {&dw_toeplitz_bulk, "g6mb17ic6ih14oc6oh14kh5ph2 dt=f16", "channels=4,groups=1,parts=3,stages=1,grid=1,threads=384"},
-    // More blocks than units; outputs larger and smaller than inputs; holes.
-    {&dw_toeplitz_bulk, "g2mb3ic2ih14oc2oh14kh5ph2 dt=f16", "channels=2,groups=1,parts=4,stages=2,grid=99,threads=256"},
-    {&dw_toeplitz_bulk, "g8mb18ic8ih7iw10oc8oh3ow10kh5kw3ph0pw1 dt=f16",
-     "channels=4,groups=1,parts=1,stages=2,grid=1,threads=128"},
-    {&dw_toeplitz_bulk, "g4mb18ic4ih10iw12oc4oh12ow12kh5kw3dh1dw0ph5pw1 dt=bf16",
-     "channels=2,groups=1,parts=2,stages=4,grid=1,threads=128"},
     // A thread a plane, results in place; two channel blocks a block, then the last, which is half empty.
     {&dw_plane_bulk, "g40mb5ic40ih14oc40oh14kh3ph1 dt=f16 bias=same",
      "planes=16,strips=1,tiles=1,stages=3,grid=2,threads=32"},
