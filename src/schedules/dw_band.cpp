@@ -299,8 +299,12 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
     for (const std::int64_t rows : heights) consider(cut, 1, 1, 4, rows, 64, false);
   } else {
     // A long turn of the loop pays for its waiting and its addresses: 7x7, f16, 32 images of 96x56x56 on an H200 take
-    // 12.8 us with 8 rows a turn, 13.2 with 4, 15.0 with 2, 19.1 with 1.
-    const int batch = covering_power(rows_of_all, 4), depth = p.r < 7 ? 3 : 4;
+    // 12.8 us with 8 rows a turn, 13.2 with 4, 15.0 with 2, 19.1 with 1. Short rows under many kernel rows: whole
+    // planes in two long turns, 4 warps a block; of 650 configurations of 5x5, 7x7 and 9x9 on 28x28 within 2 % of the
+    // fastest.
+    const bool short_rows = p.q <= 32 && p.r >= 5;
+    const int batch = covering_power(rows_of_all, 4), depth = p.r < 7 || short_rows ? 3 : 4;
+    if (short_rows) consider(cut, 1, 2 * batch, 2, rows_of_all, 128, false);
     consider(cut, 1, batch, depth, heights[0], 64, vectors);
     if (ways.size() > 1 && ways[1].cost < 1.1 * ways[0].cost) {
       consider(ways[1].cut, 1, batch, depth, heights[0], 64, false);
