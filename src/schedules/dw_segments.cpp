@@ -1,7 +1,8 @@
 // dw_segments (kernels/dw_segments.cuh): kernels too large for registers. Knobs: channels x images planes a block, per
 // images a thread, tiles of cols columns a block (exact: a whole row, whose columns are known to the compiler), rows of
 // outputs a block, step from one to the next (1, or the blocks of a plane), chunk pairs of an output row and a kernel
-// row a thread, threads (which follows: one for each tile, `per` planes and segment of chunk pairs).
+// row a thread (whole = 2: chunk output rows), fence (2: fences in the code, 1: none), threads (which follows: one for
+// each tile, `per` planes and chunk).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,15 +21,25 @@ constexpr std::int64_t most_products =
     1100;                         ///< of a kernel row: they are unrolled, and must fit the instruction cache
 constexpr int most_weights = 32;  ///< of a kernel row, in registers at a time
 
+/// Kernel columns that are unrolled: of a row, or of each turn where the row is longer and the compiler does not know
+/// the columns (LONG of the kernel).
+bool long_rows(const ConvProblem& p, bool exact) { return !exact && p.s > 128; }
+std::int64_t turns_of(const ConvProblem& p, bool exact) {
+  return long_rows(p, exact) ? ceil_div(p.s, most_weights) : 1;
+}
+std::int64_t weight_columns(const ConvProblem& p, bool exact) {
+  return long_rows(p, exact) ? round_up(p.s, most_weights) : p.s;
+}
+
 /// Kernel rows that meet a row of x under an output row.
 std::int64_t kernel_rows(const ConvProblem& p, std::int64_t row) {
   const std::int64_t begin = p.pad_top - row * p.stride_h, end = begin + p.h;
   return row < p.p ? std::max<std::int64_t>(0, std::min(end, p.r) - std::max<std::int64_t>(begin, 0)) : 0;
 }
 
-/// Products of one kernel row and a tile of the outputs' columns.
+/// Products of one kernel row (or of a turn) and a tile of the outputs' columns.
 std::int64_t products(const ConvProblem& p, bool exact, std::int64_t tile, std::int64_t cols) {
-  if (!exact) return cols * p.s;
+  if (!exact) return cols * (long_rows(p, exact) ? most_weights : p.s);
   std::int64_t count = 0;
   for (std::int64_t q = tile * cols; q < std::min(p.q, (tile + 1) * cols); ++q) {
     const std::int64_t first = q * p.stride_w - p.pad_left;
@@ -73,7 +84,7 @@ Pitches pitches(std::int64_t floats, std::int64_t rows, const std::array<LanePla
 /// What follows from a configuration; mirrors SegmentShape of the kernel.
 struct Shape {
   std::int64_t channels, images, per, cols, tiles, rows, step, chunk, fence;
-  bool exact;
+  bool whole, exact;
   std::int64_t planes, groups, segments, threads, x_rows, bytes;
   Pitches x, w, y;
 
@@ -100,6 +111,7 @@ Shape outline_of(const ConvProblem& p, const Config& config) {
   s.channels = config.get("channels"), s.images = config.get("images"), s.per = config.get("per");
   s.cols = config.get("cols"), s.tiles = config.get("tiles"), s.rows = config.get("rows");
   s.step = config.get("step"), s.chunk = config.get("chunk"), s.fence = config.get("fence");
+  s.whole = config.get("whole") > 1;
   s.exact = exact(p, s);
   s.planes = s.channels * s.images;
   s.groups = s.planes / s.per;
@@ -107,7 +119,7 @@ Shape outline_of(const ConvProblem& p, const Config& config) {
 }
 
 Shape shape_of(const ConvProblem& p, Shape s, std::int64_t pairs) {
-  s.segments = ceil_div(pairs, s.chunk);
+  s.segments = s.whole ? ceil_div(s.rows, s.chunk) : ceil_div(pairs, s.chunk);
   s.threads = 32 * s.tiles * ceil_div(s.groups * s.segments, 32);
   std::array<LanePlace, 8> x{}, w{}, y{};
   for (std::size_t i = 0; i < 8; ++i) {
@@ -116,11 +128,13 @@ Shape shape_of(const ConvProblem& p, Shape s, std::int64_t pairs) {
     w[i] = {group / (s.images / s.per), segment * s.chunk};
     y[i] = {group, segment};
   }
-  const std::int64_t span = (s.cols - 1) * p.stride_w + p.s, quads = ceil_div(s.cols, 4) * 4;
+  const std::int64_t columns = weight_columns(p, s.exact), span = (s.cols - 1) * p.stride_w + columns,
+                     quads = ceil_div(s.cols, 4) * 4;
   s.x_rows = std::min(p.h, (s.rows - 1) * s.step * p.stride_h + p.r);
   s.x = pitches(s.exact ? p.w : (s.tiles - 1) * s.cols * p.stride_w + span, s.x_rows, x);
-  s.w = pitches(p.s, p.r, w);
+  s.w = pitches(columns, p.r, w);
   s.y = pitches(s.tiles * quads, s.segments + s.rows, y);
+  if (s.whole) s.y.plane = 0;  // results go straight from registers
   s.bytes = 4 * (s.planes * (s.x.plane + s.y.plane) + s.channels * s.w.plane + 4 * (s.rows + 1) + s.segments);
   return s;
 }
@@ -169,8 +183,8 @@ Refusal too_large(const ConvProblem& p, const Shape& s, std::int64_t bytes) {
 }
 
 Refusal fits(const ConvProblem& p, const Config& config) {
-  if (Refusal refusal = wrong_knobs(
-          config, {"channels", "images", "per", "cols", "tiles", "rows", "step", "chunk", "fence", "threads"})) {
+  if (Refusal refusal = wrong_knobs(config, {"channels", "images", "per", "cols", "tiles", "rows", "step", "chunk",
+                                             "fence", "whole", "threads"})) {
     return refusal;
   }
   const int channels = config.get("channels"), images = config.get("images"), per = config.get("per");
@@ -190,6 +204,9 @@ Refusal fits(const ConvProblem& p, const Config& config) {
   if (config.get("threads") != s.threads) {
     return refuse("threads", config.get("threads"), "32 for every 32 segments of a tile");
   }
+  if (config.get("whole") > 2 || (s.whole && s.groups != 32)) {
+    return refuse("whole", config.get("whole"), "1, or 2 where a warp has 32 planes, or pairs of planes");
+  }
   if (!s.exact && s.cols * p.stride_w % 4 != 0) {
     return refuse("cols", cols, "tiles of a part of a row begin at a multiple of 4 columns of x");
   }
@@ -199,7 +216,19 @@ Refusal fits(const ConvProblem& p, const Config& config) {
   return too_large(p, s, smem_limit);
 }
 
-/// Cycles of a multiprocessor, roughly.
+/// Pairs of a warp that has whole rows: between the mean and the most, for warps of a scheduler make up for each other.
+double whole_pairs(const ConvProblem& p, const Shape& s) {
+  std::int64_t most = 0, all = 0;
+  for (std::int64_t slot = 0; slot < s.segments; ++slot) {
+    std::int64_t pairs = 0;
+    for (std::int64_t i = slot; i < s.rows; i += s.segments) pairs += kernel_rows(p, i * s.step);
+    most = std::max(most, pairs), all += pairs;
+  }
+  return static_cast<double>(most + all / s.segments) / 2;
+}
+
+/// Cycles of a multiprocessor, roughly; the constants were fitted to 150 configurations of nine calls on an H200, those
+/// of whole rows excepted.
 double cost_of(const ConvProblem& p, const DeviceInfo& device, const Shape& s, std::int64_t products) {
   const auto segments = static_cast<double>(s.segments), rows = static_cast<double>(s.rows);
   const auto warps = static_cast<double>(s.threads) / 32, planes = static_cast<double>(s.planes);
@@ -209,31 +238,37 @@ double cost_of(const ConvProblem& p, const DeviceInfo& device, const Shape& s, s
   const auto resident = static_cast<double>(std::clamp<std::int64_t>(
       std::min({227 * 1024 / (s.bytes + 1024), 2048 / s.threads, device.registers_per_sm / registers}), 1, blocks));
   // A warp: its pairs, the changes from row to row of its lanes' segments, start and end.
+  const std::int64_t turns = turns_of(p, s.exact);
   const std::int64_t span = std::min(s.exact ? p.w : p.w + p.s, (s.cols - 1) * p.stride_w + p.s);
   const auto x_reads = static_cast<double>(s.per * ceil_div(span, 4) * ceil_div(p.s, most_weights));
-  const auto w_reads = static_cast<double>(ceil_div(p.s, 4)),
-             pair = 1.2 * static_cast<double>(products) + 3 * x_reads + w_reads + 9;
+  const auto w_reads = static_cast<double>(ceil_div(p.s, 4));
+  const double pair = static_cast<double>(products * turns + 2 * ceil_div(span, 4)) + x_reads + w_reads + 9;
   const double changes =
       std::min(chunk - 1, std::min(32.0, 32.0 / static_cast<double>(s.groups) + 1) * rows / segments);
-  const double warp = chunk * pair + changes * (12 + 1.3 * outs) + 50 + 1.5 * outs;
-  const double wavefronts =
-      4 * warps * chunk *
-      (x_reads * static_cast<double>(s.x.wavefronts) + w_reads * static_cast<double>(s.w.wavefronts));
+  const double pairs = s.whole ? whole_pairs(p, s) : chunk;
+  const double warp = s.whole ? pairs * pair + chunk * (60 + 2 * outs) + 200
+                              : pairs * pair + changes * (53 + 1.3 * outs) + 376 + 1.5 * outs;
+  // Lanes that are images share their weights; lanes that are segments of few planes meet rows in the same bank.
+  const auto conflicts = [&](const Pitches& pitch) {
+    return std::max(s.groups < 8 ? 1.55 : 1.0, static_cast<double>(pitch.wavefronts));
+  };
+  const double filters = std::clamp(32.0 * static_cast<double>(s.per) / static_cast<double>(s.images), 1.0, 4.0);
+  const double wavefronts = warps * pairs * (4 * x_reads * conflicts(s.x) + filters * w_reads * conflicts(s.w));
   // Copies and results.
   const double size = static_cast<double>(size_of(p.dtype));
   const double piece = nhwc(p) ? std::max(1.0, 32 / (size * static_cast<double>(s.channels))) : 1.0;
   const auto in = planes * static_cast<double>(s.x_rows * p.w);
   const auto out = planes * rows * static_cast<double>(s.tiles * s.cols);
   const double copies = in / (nhwc(p) || !s.exact ? 1 : dividing_power(p.w, std::min(4, max_vector(p))));
-  const double around = (copies * 10 + out / 4 * (25 + 6 * (segments / rows + 1))) / 32;
+  const double around = (copies * 3.7 + out * (s.whole ? 12 : 23)) / 32;
   const double bytes = size * (in + out) * piece + static_cast<double>(s.channels * p.taps()) * 4;
   // Of a block among the resident ones: warps are dealt to four schedulers.
   const double even = std::ceil(resident * warps / 4) / resident;
-  const double busy = std::min(0.95, resident * warps / 4 * pair / (pair + 120));
-  const double work = std::max({even * warp / busy + around / 4, wavefronts / 0.85, bytes / 36});
-  const double alone = 1000 + size * in * piece / 36;  // what waits for a block's copies, and what others hide of it
+  const double busy = 0.97 * (1 - std::exp(-1.13 * resident * warps / 4 * pair / (pair + 65)));
+  const double work = std::max({even * warp / busy + around / 4, wavefronts / 0.85, bytes / 7.9});
+  constexpr double start = 440, alone = 2030;  // of a kernel; what waits for a block's copies
   const auto all = static_cast<double>(blocks);
-  return 1100 + alone + all * work + (all / resident - 1) * alone / resident;
+  return start + alone + 0.37 * resident * bytes / 7.9 + all * work + (all / resident - 1) * alone / resident;
 }
 
 /// Tiles of a row: as few as registers allow, and more for few planes. Rows of more than a few tiles, or of tiles with
@@ -252,9 +287,10 @@ std::vector<Tiling> tilings(const ConvProblem& p) {
   }
   if (!list.empty()) return list;
   for (const std::int64_t cols : {28, 16, 8}) {
-    if (cols * p.s > most_products) continue;
-    for (const std::int64_t blocks : {1, 2, 3, 5, 8}) {
-      const std::int64_t all = ceil_div(p.q, cols);
+    if (products(p, false, 0, cols) > most_products) continue;
+    const std::int64_t all = ceil_div(p.q, cols);
+    for (const std::int64_t blocks : {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, std::int64_t{5},
+                                      std::int64_t{8}, ceil_div(all, 16), ceil_div(all, 8), ceil_div(all, 6)}) {
       const std::int64_t tiles = blocks > 1 ? ceil_div(all, blocks) : std::max(all, most_exact_tiles + 1);
       if (tiles <= 16 && (blocks == 1 || tiles * cols < p.q)) list.push_back({cols, tiles});
     }
@@ -282,18 +318,20 @@ struct Option {
   Shape shape;
 };
 
-/// Warps for each tile; a block's pairs are cut into as many segments as fill them.
-constexpr std::int64_t warps_tried[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20};
+/// Warps for each tile; a block's pairs are cut into as many segments as fill them, or they share its rows.
+constexpr std::int64_t warps_tried[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20};
 
 void add_options(std::vector<Option>& options, const ConvProblem& p, const DeviceInfo& device, Shape outline,
                  std::int64_t pairs, std::int64_t products) {
   const std::int64_t bytes = std::max<std::int64_t>(small_limit, device.smem_optin);
   std::int64_t before = 0;
   for (const std::int64_t warps : warps_tried) {
-    const std::int64_t segments = std::min(32 * warps / outline.groups, pairs);
+    const std::int64_t parts = outline.whole ? outline.rows : pairs;
+    const std::int64_t segments = std::min(32 * warps / outline.groups, parts);
     if (segments < 1 || 32 * warps * outline.tiles > most_threads) continue;
-    outline.chunk = ceil_div(pairs, segments);
+    outline.chunk = ceil_div(parts, segments);
     if (outline.chunk == before) continue;
+    if (!outline.whole && outline.chunk < 2 && std::min(p.r, p.h) > 4) continue;  // rows would be sums of many parts
     before = outline.chunk;
     const Shape s = shape_of(p, outline, pairs);
     if (!too_large(p, s, std::min(bytes, smem_limit))) options.push_back({cost_of(p, device, s, products), s});
@@ -302,33 +340,47 @@ void add_options(std::vector<Option>& options, const ConvProblem& p, const Devic
 
 Config config_of(const Shape& s) {
   const std::pair<const char*, std::int64_t> knobs[] = {
-      {"channels", s.channels}, {"images", s.images}, {"per", s.per},     {"cols", s.cols},   {"tiles", s.tiles},
-      {"rows", s.rows},         {"step", s.step},     {"chunk", s.chunk}, {"fence", s.fence}, {"threads", s.threads}};
+      {"channels", s.channels}, {"images", s.images},       {"per", s.per},        {"cols", s.cols},
+      {"tiles", s.tiles},       {"rows", s.rows},           {"step", s.step},      {"chunk", s.chunk},
+      {"fence", s.fence},       {"whole", s.whole ? 2 : 1}, {"threads", s.threads}};
   Config config;
   for (const auto& [name, value] : knobs) config.knobs.emplace_back(name, static_cast<int>(value));
   return config;
 }
 
+/// Puts the cheapest option that `wanted` names at this place, if its cost is at most `limit`.
+template <class Wanted>
+void bring(std::vector<Option>& options, std::ptrdiff_t place, double limit, const Wanted& wanted) {
+  const auto to = options.begin() + std::min(place, static_cast<std::ptrdiff_t>(options.size()));
+  const auto found = std::find_if(to, options.end(), [&](const Option& o) { return wanted(o.shape); });
+  if (found != options.end() && found->cost <= limit) std::rotate(to, found, found + 1);
+}
+
 /// The fastest first, with some variety: of shapes that differ in little but whose planes a block has, one; of those
-/// whose threads do the same work, two. The first with fences and without.
+/// whose threads do the same work, or that differ in how much of it a thread does, two. Whole rows, which no GPU has
+/// timed, come second. Last, the first without fences.
 std::vector<Config> chosen(std::vector<Option> options) {
   std::stable_sort(options.begin(), options.end(), [](const auto& a, const auto& b) { return a.cost < b.cost; });
+  bring(options, 0, HUGE_VAL, [](const Shape& s) { return !s.whole; });
+  if (!options.empty()) bring(options, 1, 1.25 * options.front().cost, [](const Shape& s) { return s.whole; });
   std::vector<Shape> kept;
   for (const auto& [cost, s] : options) {
     if (kept.size() == 7) break;
-    int alike = 0;
+    int alike = 0, finer = 0;
     for (const Shape& other : kept) {
-      if (other.per != s.per || other.cols != s.cols || other.chunk != s.chunk) continue;
+      if (other.per != s.per || other.cols != s.cols || other.whole != s.whole) continue;
+      if (other.channels == s.channels && other.images == s.images && other.rows == s.rows) ++finer;
+      if (other.chunk != s.chunk) continue;
       ++alike;
       if (other.planes == s.planes && other.rows == s.rows) alike = 2;
     }
-    if (alike < 2) kept.push_back(s);
+    if (alike < 2 && finer < 2) kept.push_back(s);
   }
   std::vector<Config> configs;
-  for (Shape s : kept) {
-    configs.push_back(config_of(s));
-    s.fence = 1;
-    if (configs.size() == 1) configs.push_back(config_of(s));
+  for (const Shape& s : kept) configs.push_back(config_of(s));
+  if (!kept.empty()) {
+    kept.front().fence = 1;
+    configs.push_back(config_of(kept.front()));
   }
   return configs;
 }
@@ -341,13 +393,18 @@ std::vector<Config> configs_of(const ConvProblem& p, const DeviceInfo& device) {
       s.cols = tiling.cols, s.tiles = tiling.tiles, s.rows = strip.rows, s.step = strip.step, s.per = 1, s.fence = 2;
       s.exact = exact(p, s);
       const std::int64_t pairs = pairs_of(p, s), products = most_products_of(p, s);
-      for (s.channels = 1; s.channels <= 16 && (s.channels == 1 || s.channels < 2 * p.c); s.channels *= 2) {
-        for (s.images = 1; s.channels * s.images <= 32 && (s.images == 1 || s.images < 2 * p.n); s.images *= 2) {
+      for (s.channels = 1; s.channels <= 32 && (s.channels == 1 || s.channels < 2 * p.c); s.channels *= 2) {
+        for (s.images = 1; s.images <= 32 && (s.images == 1 || s.images < 2 * p.n); s.images *= 2) {
           s.planes = s.channels * s.images;
-          if (s.planes > 4 && s.step > 1) continue;  // strips are for few planes
+          if (s.planes > 64) break;
           for (s.per = 1; s.per <= std::min<std::int64_t>(s.images, 2); ++s.per) {
             s.groups = s.planes / s.per;
-            if (s.per * products <= most_products) add_options(options, p, device, s, pairs, s.per * products);
+            if (s.per * products > most_products) continue;
+            s.whole = s.groups == 32;
+            if (s.whole) add_options(options, p, device, s, pairs, s.per * products);
+            s.whole = false;
+            if (s.planes > 32 || s.channels > 16 || (s.planes > 8 && s.step > 1)) continue;  // strips: few planes
+            add_options(options, p, device, s, pairs, s.per * products);
           }
         }
       }
@@ -362,7 +419,6 @@ Refusal can_run(const ConvProblem& p, const DeviceInfo& device) {
   if (Refusal refusal = dilated(p)) return refusal;
   if (Refusal refusal = coordinates_too_large(p)) return refusal;
   if (p.taps() <= 81) return refuse("r * s", p.taps(), "up to 81 taps fit in registers, which is faster");
-  if (p.s > 128) return refuse("s", p.s, "at most 128 kernel columns, whose products are unrolled");
   if (configs_of(p, device).empty()) return refuse("r * s", p.taps(), "no tile fits in shared memory");
   return std::nullopt;
 }
@@ -377,13 +433,19 @@ KernelSpec kernel(const ConvProblem& p, const Config& config) {
   const int store = nhwc(p) ? 1
                             : dividing_power(p.q, s.tiles > 1 ? dividing_power(s.cols, std::min(4, max_vector(p)))
                                                               : std::min(4, max_vector(p)));
-  add_plane(constants, p);
+  // Fp32 goes to shared memory asynchronously, a channel a copy.
+  const int pair =
+      nhwc(p) && p.dtype != DType::f32 && s.channels > 1 ? dividing_power(p.c, std::min(2, max_vector(p))) : 1;
+  add_sizes(constants, p);
   const std::pair<const char*, std::int64_t> own[] = {
-      {"CHANNELS", s.channels}, {"IMAGES", s.images},       {"PER", s.per},         {"COLS", s.cols},
-      {"TILES", s.tiles},       {"EXACT", s.exact ? 1 : 0}, {"ROWS", s.rows},       {"STEP", s.step},
-      {"CHUNK", s.chunk},       {"SEGMENTS", s.segments},   {"FENCE", s.fence - 1}, {"X_ROWS", s.x_rows},
-      {"X_PITCH", s.x.row},     {"X_PLANE", s.x.plane},     {"W_PITCH", s.w.row},   {"W_PLANE", s.w.plane},
-      {"Y_ROW", s.y.row},       {"Y_PLANE", s.y.plane},     {"COPY", copy},         {"STORE", store},
+      {"CHANNELS", s.channels}, {"IMAGES", s.images},   {"PER", s.per},
+      {"COLS", s.cols},         {"TILES", s.tiles},     {"EXACT", s.exact ? 1 : 0},
+      {"ROWS", s.rows},         {"STEP", s.step},       {"CHUNK", s.chunk},
+      {"SEGMENTS", s.segments}, {"FENCE", s.fence - 1}, {"X_ROWS", s.x_rows},
+      {"X_PITCH", s.x.row},     {"X_PLANE", s.x.plane}, {"W_PITCH", s.w.row},
+      {"W_PLANE", s.w.plane},   {"Y_ROW", s.y.row},     {"Y_PLANE", s.y.plane},
+      {"COPY", copy},           {"STORE", store},       {"WHOLE", s.whole ? 1 : 0},
+      {"PAIR", pair},
   };
   for (const auto& [name, value] : own) constants.emplace_back(name, value);
   return make_spec(dw_segments, std::move(constants), config.get("threads"));
@@ -398,9 +460,6 @@ void params(const ConvProblem& p, const Config& config, SlParams& out) {
   const Grid grid = grid_of(p, shape_of(p, config));
   out = common_params(p);
   out.work = grid.blocks() * config.get("threads");
-  out.div[0] = fast_div(grid.channel_blocks);
-  out.div[1] = fast_div(grid.across);
-  out.div[2] = fast_div(grid.down);
 }
 
 }  // namespace
