@@ -185,12 +185,14 @@ TEST_F(HostSchedules, PadsBeyondTheKernel) {
     }
   }
   for (const Layout layout : {Layout::nchw, Layout::nhwc}) {  // what takes no 16-bit type
-    ConvProblem problem = test_problem("grp8_pad_beyond");
-    problem.layout = layout;
-    problem.dtype = DType::f32;
-    Config config = grp_outer.configs(problem, runner.info()).back();
-    jobs.push_back({.problem = problem, .schedule = &grp_outer, .config = std::move(config), .seed = test_seed(9)});
-    seen.insert(grp_outer.name);
+    for (const Schedule* const schedule : {&grp_outer, &grp_tf32}) {
+      ConvProblem problem = test_problem("grp8_pad_beyond");
+      problem.layout = layout;
+      problem.dtype = DType::f32;
+      Config config = schedule->configs(problem, runner.info()).back();
+      jobs.push_back({.problem = problem, .schedule = schedule, .config = std::move(config), .seed = test_seed(9)});
+      seen.insert(schedule->name);
+    }
   }
   EXPECT_EQ(seen.size(), all_schedules().size());
   run_all(runner, jobs);
