@@ -14,9 +14,9 @@ namespace sl {
 /// Cfg, f32 only: LAYOUT WLAYOUT BIAS ACT RESIDUAL INDEX64 R S STRIDE_* DIL_* CPG (4, 8) MULT (a multiple of CPG) C H W
 /// K P Q PAD_*; COLS (4, 8: of a lane), ACROSS (1, 2, 4, 8: lanes of a row; 8 / ACROSS images side by side); AHEAD
 /// (steps of rows on their way), COPY and WCOPY (elements of a copy of x and of weights), LEAD (NCHW: columns that the
-/// first copy of a row starts early), STORE (elements of a store), THREADS. div[0] = parts of 8 (or 4) outputs, div[1]
-/// = column tiles, div[2] = strips; aux[0] = steps of a strip, aux[1] = turns of 8 / ACROSS images of a warp, aux[2] =
-/// blocks of images.
+/// first copy of a row starts early), STORE (elements of a store), PHASES (1, or SLOTS: steps in a turn of the loop),
+/// THREADS. div[0] = parts of 8 (or 4) outputs, div[1] = column tiles, div[2] = strips; aux[0] = steps of a strip,
+/// aux[1] = turns of 8 / ACROSS images of a warp, aux[2] = blocks of images.
 template <class Cfg>
 struct GrpTf32 {
   using I = Index<Cfg>;
@@ -189,9 +189,19 @@ struct GrpTf32 {
     }
   }
 
-  /// Of outputs whose first input row came d steps ago: sum[slot(phase, d)], where phase = step % SLOTS.
+  /// Of outputs whose first input row came d steps ago: sum[slot(phase, d)]. Either sums move one slot on in every
+  /// step, or they stay while the step's phase, step % SLOTS, turns: fewer instructions, but SLOTS times the code.
+  static constexpr int PHASES = Cfg::PHASES;
+  static_assert(PHASES == 1 || PHASES == SLOTS, "sums move, or their slots turn");
   float sum[SLOTS][PRODUCTS][4];
-  SL_DEVICE static constexpr int slot(int phase, int d) { return (phase + SLOTS - d) % SLOTS; }
+  SL_DEVICE static constexpr int slot(int phase, int d) { return PHASES == 1 ? d : (phase + SLOTS - d) % SLOTS; }
+  SL_DEVICE void shift() {
+    SL_UNROLL
+    for (int d = PHASES == 1 ? SLOTS - 1 : 0; d > 0; --d) {
+      SL_UNROLL
+      for (int i = 0; i < PRODUCTS * 4; ++i) sum[d][i / 4][i % 4] = sum[d - 1][i / 4][i % 4];
+    }
+  }
 
   SL_DEVICE void clear(int slot) {
     SL_UNROLL
@@ -370,18 +380,19 @@ SL_DEVICE void grp_tf32(const SlParams& p) {
   constexpr I Y_ROW = (Work::NHWC ? Cfg::K : 1) * Cfg::Q;
   constexpr I Y_IMAGE = static_cast<I>(Cfg::K) * Cfg::P * Cfg::Q;
   I y = y_offset<Cfg>(p, n + image, k, 0, column) + first_row * Y_ROW;
-  // Whole turns of phases: steps beyond the last add to sums that nobody stores.
+  // Whole turns of the loop: steps beyond the last add to sums that nobody stores.
   SL_UNROLL_BY(1)
-  for (; left_over > 0; left_over -= Work::SLOTS) {
+  for (; left_over > 0; left_over -= Work::PHASES) {
     SL_UNROLL
-    for (int phase = 0; phase < Work::SLOTS; ++phase) {
+    for (int phase = 0; phase < Work::PHASES; ++phase) {
       copy_async_wait<Cfg::AHEAD - 1>();
       warp_sync();  // a step's rows are there for all, and nobody reads those before any more
       fetch_to(chunks + before);
+      work.shift();
       if (h < Cfg::H) {
         work.multiply(chunks + (chunk + place), phase);
       } else if (Work::BELOW) {
-        work.clear(phase);
+        work.clear(Work::slot(phase, 0));
       }
       if (h >= top + (Work::SLOTS - 1) * Work::FRESH && (Work::IMAGES == 1 || image < static_cast<I>(p.n) - n)) {
         work.store(p, {n + image, k, row, column, y}, Work::slot(phase, Work::SLOTS - 1));

@@ -1,6 +1,6 @@
 // grp_tf32 (kernels/grp_tf32.cuh): grouped fp32 with 4 or 8 channels a group on the matrix unit, in halves of numbers.
 // Knobs: cols columns of a lane, across lanes of a row; ahead steps on their way, steps of a strip, turns of images of
-// a warp; threads.
+// a warp; phases (1: sums move from register to register; slots_of(): the loop is unrolled instead); threads.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -32,10 +32,11 @@ std::int64_t slots_of(const ConvProblem& p) {
 }
 
 struct Knobs {
-  int cols, across, ahead, steps, turns, threads;
+  int cols, across, ahead, steps, turns, phases, threads;
 };
 Knobs knobs_of(const Config& c) {
-  return {c.get("cols"), c.get("across"), c.get("ahead"), c.get("steps"), c.get("turns"), c.get("threads")};
+  return {c.get("cols"),  c.get("across"), c.get("ahead"),  c.get("steps"),
+          c.get("turns"), c.get("phases"), c.get("threads")};
 }
 Config config_of(const Knobs& k) {
   return {{{"cols", k.cols},
@@ -43,6 +44,7 @@ Config config_of(const Knobs& k) {
            {"ahead", k.ahead},
            {"steps", k.steps},
            {"turns", k.turns},
+           {"phases", k.phases},
            {"threads", k.threads}}};
 }
 
@@ -91,9 +93,12 @@ std::int64_t blocks_beside(const ConvProblem& p, const Knobs& k) {
   return std::clamp<std::int64_t>(65536 / (registers * k.threads), 1, 16);
 }
 
-Refusal illegal(const Knobs& k) {
+Refusal illegal(const ConvProblem& p, const Knobs& k) {
   if (k.cols != 4 && k.cols != 8) return refuse("cols", k.cols, "4 or 8");
   if (k.across > 8 || !power_of_two(k.across)) return refuse("across", k.across, "1, 2, 4 or 8");
+  if (k.phases != 1 && k.phases != slots_of(p)) {
+    return refuse("phases", k.phases, "1 or " + std::to_string(slots_of(p)));
+  }
   if (k.ahead > 8) return refuse("ahead", k.ahead, "at most 8");
   if (k.threads > 256) return refuse("threads", k.threads, "at most 256");
   return std::nullopt;
@@ -109,12 +114,12 @@ Refusal too_large(const ConvProblem& p, const Knobs& k, const Shape& s) {
 }
 
 Refusal fits(const ConvProblem& p, const Config& config) {
-  if (Refusal refusal = wrong_knobs(config, {"cols", "across", "ahead", "steps", "turns", "threads"})) {
+  if (Refusal refusal = wrong_knobs(config, {"cols", "across", "ahead", "steps", "turns", "phases", "threads"})) {
     return refusal;
   }
   if (Refusal refusal = wrong_threads(config)) return refusal;
   const Knobs k = knobs_of(config);
-  if (Refusal refusal = illegal(k)) return refusal;
+  if (Refusal refusal = illegal(p, k)) return refusal;
   return too_large(p, k, shape_of(p, k));
 }
 
@@ -155,7 +160,7 @@ Found search(const ConvProblem& p, const DeviceInfo& device) {
         if (strips > all) continue;
         for (const int turns : {1, 2}) {
           if (turns * (8 / across) >= 2 * p.n || (turns > 1 && strips > 1)) continue;
-          const Knobs k = {cols, across, ahead, static_cast<int>(ceil_div(all, strips)), turns, 128};
+          const Knobs k = {cols, across, ahead, static_cast<int>(ceil_div(all, strips)), turns, 1, 128};
           const Shape s = shape_of(p, k);
           if (!too_large(p, k, s)) found.emplace_back(cost_of(p, k, s, device), k);
         }
@@ -167,7 +172,7 @@ Found search(const ConvProblem& p, const DeviceInfo& device) {
 }
 
 /// The least that a warp can be.
-Knobs smallest(const ConvProblem& p) { return {4, 8, 1, static_cast<int>(std::min<std::int64_t>(p.p, 64)), 1, 32}; }
+Knobs smallest(const ConvProblem& p) { return {4, 8, 1, static_cast<int>(std::min<std::int64_t>(p.p, 64)), 1, 1, 32}; }
 
 std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
   std::vector<Config> configs;
@@ -177,7 +182,12 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
     if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) continue;
     kinds.push_back(kind);
     configs.push_back(config_of(knobs));
-    if (configs.size() == 6) break;
+    if (slots_of(p) > 1 && slots_of(p) <= 4) {  // beyond, too much code
+      Knobs unrolled = knobs;
+      unrolled.phases = static_cast<int>(slots_of(p));
+      configs.push_back(config_of(unrolled));
+    }
+    if (configs.size() >= 6) break;
   }
   if (configs.empty()) configs.push_back(config_of(smallest(p)));  // it fits, see can_run
   return configs;
@@ -219,7 +229,8 @@ KernelSpec kernel(const ConvProblem& p, const Config& config) {
                                      {"COPY", s.copy},
                                      {"WCOPY", max_vector(p)},
                                      {"LEAD", s.lead},
-                                     {"STORE", store}});
+                                     {"STORE", store},
+                                     {"PHASES", k.phases}});
   KernelSpec spec = make_spec(grp_tf32, std::move(constants), k.threads);
   spec.min_blocks = static_cast<int>(blocks_beside(p, k));
   return spec;
