@@ -7,6 +7,7 @@
 #pragma once
 
 #include "common/band_filters.cuh"
+#include "common/band_products.cuh"
 #include "common/band_stream.cuh"
 #include "common/exact.cuh"
 #include "common/plane_sweep.cuh"
@@ -22,50 +23,18 @@ namespace sl {
 /// (NHWC): a block goes on from tile to tile (common/band_stream.cuh), whose pixels are HELD in registers on their way.
 /// div[0] = channel blocks, div[1] = row tiles; aux[0] = a block's distance from step to step.
 template <class Cfg>
-struct BandRows {
+struct BandRows : BandProducts<Cfg> {
   using I = Index<Cfg>;
   using E = Element<Cfg::DTYPE>;
-  using Filters = BandFilters<Cfg>;
+  using Products = BandProducts<Cfg>;
+  using typename Products::Filters, typename Products::Sums;
   using Kept = typename Filters::Kept;
-  static constexpr bool NHWC = Cfg::LAYOUT == kNhwc;
-  static constexpr int R = Cfg::R, S = Cfg::S, H = Cfg::H, W = Cfg::W, P = Cfg::P, Q = Cfg::Q;
-  static constexpr int G = Cfg::GROUPS, C = Cfg::CHUNKS, NI = Cfg::PACK, KS = Cfg::SPLIT;
-  static constexpr int CHANNELS = Cfg::CHANNELS, IMAGES = Cfg::IMAGES, THREADS = Cfg::THREADS;
-
-  // The 16 rows of A are those of a group of one image, or 8 of each of two images.
-  static constexpr int SOURCES = NI == 1 ? 1 : NI / 2, GROUP = NI == 1 ? 16 : 8, TILE = GROUP * G;  // output rows
-  static constexpr bool ONE_TILE = P <= TILE, STREAM = Cfg::STREAM != 0;
-  static constexpr int TILES_Q = (Q + 7) / 8;
-  static constexpr int HALVES = SOURCES * G;  // of 16 rows
-  static constexpr int ROWS = Filters::ROWS;  // filter rows of a warp
-  static constexpr bool KEEP = Filters::KEEP;
-  // Input row j of the tile is row j / G of part j % G: the rows of a group lie side by side.
-  static constexpr int PART = (G + KS * ROWS - 2) / G + GROUP;
-  static constexpr int ROW_BYTES = Cfg::PITCH * 16, PART_BYTES = PART * ROW_BYTES + Cfg::PART_PAD;
-  static constexpr int PLANE_BYTES = G * PART_BYTES + Cfg::PLANE_PAD;
-  static constexpr int SKEW = Cfg::SKEW;  // octets of channels that are copied side by side start in other banks
-  static constexpr int IMAGE_BYTES = CHANNELS * PLANE_BYTES + (CHANNELS + 7) / 8 * SKEW;
-  static constexpr int HIGH_BYTES = NI == 1 ? 8 * ROW_BYTES : IMAGE_BYTES;  // from the first 8 rows of A to the others
-  // Rows of x that are loaded for a tile.
-  static constexpr int ROWS_IN = TILE + R - 1 < H || (STREAM && !ONE_TILE) ? TILE + R - 1 : H;
-
-  static constexpr int FILTERS_AT = IMAGES * IMAGE_BYTES, PARTIAL_AT = FILTERS_AT + (Filters::BYTES + 127) / 128 * 128;
-  static constexpr int TILES = HALVES * TILES_Q;  // of 16 x 8 sums
-  static constexpr int AT_ONCE = Filters::AT_ONCE, KEPT = Filters::KEPT, UNITS = CHANNELS * (IMAGES / NI);
-  // Outputs replace the planes; where a block goes on, the very pixels of the input, and the zeros beside them stay.
-  static constexpr int OUT_ROW = STREAM ? Cfg::TOP : 0, OUT_COLUMN = STREAM ? Cfg::LEAD : 0;
-  static_assert(!STREAM || (NHWC && KS == 1 && P == H && Q == W && Cfg::TOP < R), "outputs in the place of inputs");
-  static constexpr int products() {  // matrix instructions of a group and filter row
-    int count = 0;
-    for (int q = 0; q < TILES_Q; ++q) {
-      if (Filters::end_chunk(q) > Filters::first_chunk(q))
-        count += (Filters::end_chunk(q) + 1) / 2 - Filters::first_chunk(q) / 2;
-    }
-    return count;
-  }
-  // Long filters are a loop over a ring of rows at a time: unrolled, they take long to compile.
-  static constexpr bool ROLLED = !KEEP && (2 * G < ROWS) && (HALVES * products() * ROWS > 150);
-
+  using Products::NHWC, Products::R, Products::H, Products::W, Products::P, Products::Q, Products::G, Products::C,
+      Products::NI, Products::KS, Products::CHANNELS, Products::IMAGES, Products::THREADS, Products::MOST,
+      Products::TILE, Products::ONE_TILE, Products::STREAM, Products::TILES_Q, Products::ROWS, Products::PART,
+      Products::ROW_BYTES, Products::PLANE_BYTES, Products::IMAGE_BYTES, Products::HIGH_BYTES, Products::ROWS_IN,
+      Products::FILTERS_AT, Products::PARTIAL_AT, Products::TILES, Products::AT_ONCE, Products::KEPT, Products::UNITS,
+      Products::OUT_ROW, Products::OUT_COLUMN, Products::row_at, Products::plane_at;
   /// What a block computes between two barriers: a tile of rows of IMAGES images.
   struct Step {
     I image;
@@ -96,13 +65,6 @@ struct BandRows {
     return {image, top, left < 0 ? 0 : (left < IMAGES ? static_cast<int>(left) : IMAGES)};
   }
 
-  SL_DEVICE static constexpr int row_at(int row) {
-    const unsigned number = static_cast<unsigned>(row);  // shifts and masks then
-    return static_cast<int>(number % G * PART_BYTES + number / G * ROW_BYTES);
-  }
-  SL_DEVICE static constexpr int plane_at(int image, int channel) {
-    return image * IMAGE_BYTES + channel * PLANE_BYTES + channel / 8 * SKEW;
-  }
   /// Row of x that is row 0 of the tile; it may lie above the plane.
   SL_DEVICE static int first_row(const Step& step) { return step.top - Cfg::TOP; }
   SL_DEVICE int first_row() const { return first_row(now); }
@@ -285,130 +247,6 @@ struct BandRows {
     barrier();
   }
 
-  static constexpr int QUADS = (C + 1) / 2;  // fragments of A: 16 rows of two chunks
-  static constexpr int RING = 2 * G;         // rows of all groups, and the next ones
-  using Rows = unsigned[SOURCES][RING][QUADS][4];
-  using Sums = float[HALVES][TILES_Q][4];
-
-  /// The rows that some group reads under one filter row, into a slot of the ring.
-  SL_DEVICE static void load_rows(Rows& a, int slot, Shared at) {
-    SL_UNROLL
-    for (int source = 0; source < SOURCES; ++source) {
-      const Shared from = at + 2 * source * IMAGE_BYTES;
-      SL_UNROLL
-      for (int i = 0; i < QUADS; ++i) {
-        unsigned(&quad)[4] = a[source][slot][i];
-        if (2 * i + 1 < C) {
-          load_matrix<4>(quad, from + 32 * i);
-        } else {
-          unsigned two[2];
-          load_matrix<2>(two, from + 32 * i);
-          quad[0] = two[0], quad[1] = two[1];
-        }
-      }
-    }
-  }
-
-  /// One filter row: `a` holds the rows of groups 0, 1, ... from slot `turn` of the ring on.
-  SL_DEVICE static void multiply(Sums& sums, const Rows& a, int turn, const typename Filters::Band& band) {
-    SL_UNROLL
-    for (int half = 0; half < HALVES; ++half) {
-      SL_UNROLL
-      for (int q = 0; q < TILES_Q; ++q) {
-        SL_UNROLL
-        for (int i = Filters::first_chunk(q) / 2; 2 * i < Filters::end_chunk(q); ++i) {
-          const unsigned(&quad)[4] = a[half / G][(half % G + turn) % RING][i];
-          const int word = 2 * i - q - Filters::FIRST;  // of the quad's first chunk
-          if (2 * i < Filters::first_chunk(q)) {
-            const unsigned right[2] = {quad[2], quad[3]};
-            mma_k8<Cfg::DTYPE>(sums[half][q], right, band[word + 1]);
-          } else if (2 * i + 1 == Filters::end_chunk(q)) {
-            const unsigned left[2] = {quad[0], quad[1]};
-            mma_k8<Cfg::DTYPE>(sums[half][q], left, band[word]);
-          } else {
-            mma_k16<Cfg::DTYPE>(sums[half][q], quad, band[word], band[word + 1]);
-          }
-        }
-      }
-    }
-  }
-
-  /// Planes of one chunk: the two halves of a product's inner dimension are two filter rows.
-  static constexpr bool PAIRED = C == 1 && G == 1;
-  SL_DEVICE static void compute_pairs(Sums& sums, Shared at, Shared filter, const typename Filters::Bands& kept) {
-    constexpr int WORD = -Filters::FIRST;
-    at = at + thread_id() % 32 / 16 * (ROW_BYTES - 16);
-    SL_UNROLL
-    for (int r = 0; r < ROWS; r += 2) {
-      typename Filters::Band band[2];
-      SL_UNROLL
-      for (int i = 0; i < 2 && r + i < ROWS; ++i) {
-        if constexpr (KEEP) {
-          band[i][WORD] = kept[r + i][WORD];
-        } else {
-          Filters::words(band[i], filter, r + i);
-        }
-      }
-      SL_UNROLL
-      for (int source = 0; source < SOURCES; ++source) {
-        const Shared from = at + (2 * source * IMAGE_BYTES + r * ROW_BYTES);
-        if (r + 1 < ROWS) {
-          unsigned rows[4];
-          load_matrix<4>(rows, from);
-          mma_k16<Cfg::DTYPE>(sums[source][0], rows, band[0][WORD], band[1][WORD]);
-        } else {
-          unsigned rows[2];
-          load_matrix<2>(rows, from);
-          mma_k8<Cfg::DTYPE>(sums[source][0], rows, band[0][WORD]);
-        }
-      }
-    }
-  }
-
-  /// The sums of filter rows [row, row + ROWS) for PACK planes of one channel.
-  SL_DEVICE void compute(Sums& sums, int image, int channel, int row, Shared filter,
-                         const typename Filters::Bands& kept) const {
-    const int lane = thread_id() % 32;  // names row lane % 8 of the matrix: high rows, right chunk
-    Shared at = planes + (plane_at(image, channel) + (row / G + lane % 8) * ROW_BYTES + lane / 8 % 2 * HIGH_BYTES +
-                          lane / 16 * 16);
-    SL_UNROLL
-    for (int tile = 0; tile < TILES; ++tile) {
-      SL_UNROLL
-      for (int i = 0; i < 4; ++i) sums[tile / TILES_Q][tile % TILES_Q][i] = 0.0F;
-    }
-    if constexpr (PAIRED) {
-      compute_pairs(sums, at, filter, kept);
-      return;
-    }
-    Rows a;
-    SL_UNROLL
-    for (int j = 0; j < G; ++j) load_rows(a, j, at + row_at(j));
-    typename Filters::Band band = {};
-    if constexpr (!KEEP) Filters::words(band, filter, 0);
-    const auto filter_row = [&](int r, bool last) {  // what the next row needs is on its way meanwhile
-      typename Filters::Band next = {};
-      if (!last) load_rows(a, (r + G) % RING, at + row_at(r + G));
-      if constexpr (KEEP) {
-        multiply(sums, a, r % RING, kept[r]);
-      } else {
-        if (!last) Filters::words(next, filter, r + 1);
-        multiply(sums, a, r % RING, band);
-        SL_UNROLL
-        for (int i = 0; i < Filters::WORDS; ++i) band[i] = next[i];
-      }
-    };
-    constexpr int STEP = ROLLED ? RING : ROWS, LAST = ROWS - (ROWS - 1) / STEP * STEP;
-    SL_UNROLL_BY(1)
-    for (int r = LAST; r < ROWS; r += STEP) {
-      SL_UNROLL
-      for (int i = 0; i < STEP; ++i) filter_row(i, false);
-      at = at + STEP / G * ROW_BYTES;
-      filter = filter + STEP * Filters::ROW_BYTES;
-    }
-    SL_UNROLL
-    for (int i = 0; i < LAST; ++i) filter_row(i, i + 1 == LAST);
-  }
-
   /// PACK planes that a warp computes, and where the lane's first output goes: in the place of the planes.
   struct Unit {
     int image, channel;
@@ -459,7 +297,7 @@ struct BandRows {
       unsigned word = E::narrow2(left, right);
       if constexpr (STREAM) {  // what lies beside the plane stays 0
         const int lane = thread_id() % 32, row = G * (lane / 4 + (NI == 1 ? 8 * high : 0)) + half % G;
-        if ((ONE_TILE && row >= P) || q * 8 + lane % 4 * 2 >= Q) continue;
+        if ((TILE < MOST && row >= TILE) || q * 8 + lane % 4 * 2 >= Q) continue;
         if (Q % 2 != 0 && q * 8 + lane % 4 * 2 + 1 == Q) word &= 0xffffU;
       }
       store_shared(unit.out + output_at(half, high, q), word);
@@ -482,15 +320,14 @@ struct BandRows {
     }
   }
 
-  static constexpr int ROWS_OUT = P < TILE ? P : TILE;
   /// What the block has, or where each warp stores its own PACK planes, those.
   SL_DEVICE void store_nchw(int own_image, int own_channel) const {
     constexpr int VECTORS = Q / Cfg::STORE;
-    using Vectors = Sweep<VECTORS * ROWS_OUT>;
+    using Vectors = Sweep<VECTORS * TILE>;
     auto* const y = keep(static_cast<Bits<Cfg>*>(p.y));
     const auto prepare = [&](int vector, int row) {
       return Vector{row_at(row) + vector * (Cfg::STORE * 2), (now.top + row) * Q + vector * Cfg::STORE,
-                    ONE_TILE || now.top + row < P};
+                    P % TILE == 0 || now.top + row < P};
     };
     const auto copy = [](Bits<Cfg>* to, const unsigned char* from) {
       store_raw<2 * Cfg::STORE>(to, load_raw<2 * Cfg::STORE, false>(from));
@@ -499,7 +336,7 @@ struct BandRows {
       const unsigned char* const from = memory + plane_at(own_image, own_channel);
       Bits<Cfg>* const to = y + x_plane(own_image, own_channel) * (P * Q);
       const I image_elements = static_cast<I>(p.c) * (P * Q);
-      warp_sweep<VECTORS, ROWS_OUT>(prepare, [&](const Vector& v) {
+      warp_sweep<VECTORS, TILE>(prepare, [&](const Vector& v) {
         SL_UNROLL
         for (int i = 0; i < NI; ++i) {
           if (own_image + i < now.images) copy(to + (i * image_elements + v.offset), from + (v.at + i * IMAGE_BYTES));
@@ -544,7 +381,8 @@ struct BandRows {
       const Unit unit = unit_of(unit0 + warp / KS);
       Sums sums;
       if (unit.there) {
-        compute(sums, unit.image, unit.channel, share * ROWS, filters.of(unit.channel, share * ROWS), kept);
+        Products::compute(sums, planes + plane_at(unit.image, unit.channel), share * ROWS,
+                          filters.of(unit.channel, share * ROWS), kept);
       }
       if constexpr (KS == 1) {
         if (!unit.there) return;
@@ -591,10 +429,10 @@ struct BandRows {
   SL_DEVICE void store_nhwc() const {
     using LinesOut = Lines<Q>;
     SL_UNROLL_BY(2)
-    for (int turn = 0; turn < LinesOut::turns(ROWS_OUT * IMAGES); ++turn) {
+    for (int turn = 0; turn < LinesOut::turns(TILE * IMAGES); ++turn) {
       const LinesOut at(turn);
-      const int image = static_cast<int>(at.line / ROWS_OUT), row = static_cast<int>(at.line % ROWS_OUT);
-      if (!at.there || image >= now.images || (!ONE_TILE && now.top + row >= P)) continue;
+      const int image = static_cast<int>(at.line / TILE), row = static_cast<int>(at.line % TILE);
+      if (!at.there || image >= now.images || (P % TILE != 0 && now.top + row >= P)) continue;
       if (Cfg::WHOLE == 0 && at.octet * V >= channels) continue;
       Bits<Cfg>* const to =
           static_cast<Bits<Cfg>*>(p.y) +

@@ -100,7 +100,7 @@ struct BandStream : Base {
       bool there = items.place[b] >= 0 && items.image[b] < now.images;
       if (!ONE_TILE) {
         const int row = items.line[b] - Cfg::TOP;
-        there = there && inside(row, TILE) && now.top + row < P;
+        there = there && inside(row, TILE) && (P % TILE == 0 || now.top + row < P);
       }
       if (there) {
         Base::give(planes + items.place[b], static_cast<Bits<Cfg>*>(p.y) + (first + items.offset[b]), items.two[b]);

@@ -69,6 +69,10 @@ std::int64_t used_words(const ConvProblem& p, const Row& row) {
 /// Output rows of a group: the 16 rows of A are of one image, or of two.
 std::int64_t group_rows(const Config& c) { return c.get("pack") == 1 ? 16 : 8; }
 
+/// Tiles of rows of a plane, and the output rows of each: as even as they can be.
+std::int64_t tiles_of(const ConvProblem& p, const Config& c) { return ceil_div(p.p, group_rows(c) * c.get("groups")); }
+std::int64_t tile_rows(const ConvProblem& p, const Config& c) { return ceil_div(p.p, tiles_of(p, c)); }
+
 struct Shape;
 int load_of(const ConvProblem&, const Shape&);
 
@@ -111,7 +115,7 @@ struct Shape {
     const std::int64_t shift = p.pad_left - row.lead, start = 7 - 8 * words_of(p, row.lead).first - shift;
     const std::int64_t filter_row = ceil_div(p.s + std::max(start, 8 * words + 8 - start - p.s), 2) * 2;
     const std::int64_t copy = ceil_div(2 * channels * split * rows * filter_row + 16 * words + 16, 128) * 128 + 64;
-    const std::int64_t tile = group_rows(c) * groups, window = p.p <= tile ? p.h : tile + p.r - 1;
+    const std::int64_t tile = tile_rows(p, c), window = p.p <= tile ? p.h : tile + p.r - 1;
     const bool nhwc = p.layout == Layout::nhwc;
     const std::int64_t items = nhwc ? items_of_thread(p, window) : 0;
     const std::int64_t kept = std::max<std::int64_t>(1, channels / std::max<std::int64_t>(1, warps_of_units));
@@ -201,12 +205,20 @@ struct Work {
 };
 Work work_of(const ConvProblem& p, const Config& config, bool stream) {
   Work work{.channel_blocks = ceil_div(p.c, config.get("channels")),
-            .row_tiles = ceil_div(p.p, group_rows(config) * config.get("groups")),
+            .row_tiles = tiles_of(p, config),
             .steps = 0,
             .along = 0};
   work.steps = work.along = work.row_tiles * ceil_div(p.n, config.get("images"));
   if (stream) work.along = std::clamp<std::int64_t>(config.get("grid") / work.channel_blocks, 1, work.steps);
   return work;
+}
+
+/// What there is to compute, as a part of what all blocks could in the turns that the busiest one takes.
+double filled(const ConvProblem& p, const Config& config) {
+  const Work work = work_of(p, config, true);
+  const std::int64_t turns = ceil_div(work.steps, work.along), planes = config.get("channels") * config.get("images");
+  const std::int64_t most = turns * std::max<std::int64_t>(config.get("grid"), work.blocks()) * planes;
+  return static_cast<double>(p.n * p.c * p.p) / static_cast<double>(most * tile_rows(p, config));
 }
 
 Refusal fits(const ConvProblem& p, const Config& config) {
@@ -249,9 +261,10 @@ constexpr Choice tiny_nhwc[] = {{32, 4, 1, 4, 1, 16, 2}, {32, 2, 1, 2, 1, 8, 3},
                                 {16, 4, 1, 4, 1, 16, 2}, {16, 1, 2, 1, 1, 8},    {8, 1, 2, 1, 1, 8},
                                 {4, 1, 2, 1, 1, 4},      {4, 1, 2, 1, 2, 8},     {2, 1, 2, 1, 4, 8},
                                 {1, 1, 2, 1, 4, 4}};
-constexpr Choice small_nhwc[] = {{16, 2, 4, 2, 1, 8, 2},  {16, 1, 4, 1, 1, 8}, {16, 2, 4, 2, 1, 8, 3},
-                                 {16, 2, 4, 2, 1, 16, 1}, {8, 1, 4, 1, 1, 8},  {4, 1, 4, 1, 1, 4},
-                                 {4, 1, 4, 1, 2, 8},      {2, 1, 4, 1, 4, 8},  {1, 1, 4, 1, 4, 4}};
+constexpr Choice small_nhwc[] = {{16, 2, 4, 2, 1, 8, 2}, {32, 1, 4, 1, 1, 16, 1}, {16, 2, 4, 2, 1, 8, 3},
+                                 {16, 1, 4, 1, 1, 8},    {16, 2, 4, 2, 1, 16, 1}, {8, 1, 4, 1, 1, 8},
+                                 {4, 1, 4, 1, 1, 4},     {4, 1, 4, 1, 2, 8},      {2, 1, 4, 1, 4, 8},
+                                 {1, 1, 4, 1, 4, 4}};
 constexpr Choice large_nhwc[] = {{32, 1, 4, 1, 1, 16, 1}, {16, 1, 4, 1, 1, 16, 1}, {16, 1, 4, 1, 1, 8, 2},
                                  {32, 1, 2, 1, 1, 16, 1}, {8, 1, 4, 1, 1, 8},      {4, 1, 4, 1, 1, 4},
                                  {2, 1, 2, 1, 4, 8},      {2, 1, 4, 1, 4, 8},      {1, 1, 4, 1, 8, 8},
@@ -314,8 +327,20 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
   };
   add(choices(p));
   if (options.empty()) add(last_resort);
-  // Planes that cost little are left to half of the multiprocessors rather than split.
+  if (options.empty()) return options;
   const std::int64_t work = p.p * p.q * p.taps(), sms = std::max(1, device.sm_count);
+  // Where blocks go on from tile to tile, and there are tiles for all: how evenly they go round counts for more than a
+  // place in the list.
+  if (Shape(p, options.front()).stream && std::max(p.p, p.q) > 8 &&
+      work_of(p, options.front(), true).pieces() >= sms * 9 / 10) {
+    std::vector<std::pair<double, Config>> ranked;
+    for (const Config& option : options) {
+      ranked.emplace_back((1 + 0.1 * static_cast<double>(ranked.size())) / filled(p, option), option);
+    }
+    std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::transform(ranked.begin(), ranked.end(), options.begin(), [](const auto& r) { return r.second; });
+  }
+  // Planes that cost little are left to half of the multiprocessors rather than split.
   const std::int64_t enough = work > 50000 ? sms * 9 / 10 : sms * 9 / 20;
   std::stable_sort(options.begin(), options.end(), [&](const Config& a, const Config& b) {
     return std::min(enough, work_of(p, a, true).pieces()) > std::min(enough, work_of(p, b, true).pieces());
@@ -343,8 +368,8 @@ Refusal can_run(const ConvProblem& p, const DeviceInfo& device) {
   if (Refusal refusal = dilated(p)) return refusal;
   if (p.stride_h != 1) return refuse("stride_h", p.stride_h, "this schedule takes 1 only");
   if (p.stride_w != 1) return refuse("stride_w", p.stride_w, "this schedule takes 1 only");
-  const bool tiny = p.layout == Layout::nhwc && p.p <= 8 && p.q <= 8;
-  if (p.taps() < (tiny ? 25 : 49)) return refuse("r * s", p.taps(), "below 49 taps others are as fast");
+  const bool small = p.layout == Layout::nhwc && p.p <= 16 && p.q <= 16;
+  if (p.taps() < (small ? 25 : 49)) return refuse("r * s", p.taps(), "below 49 taps others are as fast");
   if (p.r > 64) return refuse("r", p.r, "at most 64 kernel rows");
   if (p.s > 64) return refuse("s", p.s, "at most 64 kernel columns");
   if (p.w > widest) return refuse("w", p.w, "at most 64 columns");
