@@ -331,7 +331,7 @@ void add_options(std::vector<Option>& options, const ConvProblem& p, const Devic
     if (segments < 1 || 32 * warps * outline.tiles > most_threads) continue;
     outline.chunk = ceil_div(parts, segments);
     if (outline.chunk == before) continue;
-    if (!outline.whole && outline.chunk < 2 && std::min(p.r, p.h) > 4) continue;  // rows would be sums of many parts
+    if (!outline.whole && outline.chunk < 2 && parts > 32 && std::min(p.r, p.h) > 4) continue;  // sums of many parts
     before = outline.chunk;
     const Shape s = shape_of(p, outline, pairs);
     if (!too_large(p, s, std::min(bytes, smem_limit))) options.push_back({cost_of(p, device, s, products), s});
