@@ -23,6 +23,7 @@ target_include_directories(test_capi_inside PRIVATE "${PROJECT_SOURCE_DIR}" "${P
 target_link_libraries(test_capi_inside PRIVATE sluice_test_support sluice_capi GTest::gtest GTest::gtest_main
                                                ${RAPIDCHECK_LIBRARY} ${CMAKE_DL_LIBS})
 sluice_compile_options(test_capi_inside)
+sluice_precompile(test test_capi_inside)
 add_test(NAME capi_inside COMMAND test_capi_inside)
 # The property that compares the short way with the long one needs many disturbed calls to meet every check.
 set_tests_properties(capi_inside PROPERTIES ENVIRONMENT "RC_PARAMS=seed=20250607 max_success=20000")
