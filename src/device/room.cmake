@@ -8,7 +8,6 @@ target_link_libraries(sluice_${name} PUBLIC "${SLUICE_BOOST_CONTEXT}" ${CMAKE_DL
 # ThreadSanitizer follows one call stack a thread and would take a switch of fibers for a broken one; its own fiber
 # support is too slow for a fiber a GPU thread. What runs on fibers stays uninstrumented.
 if(SLUICE_SANITIZE MATCHES "thread")
-  set_source_files_properties("${PROJECT_SOURCE_DIR}/src/device/host/fiber.cpp"
-                              "${PROJECT_SOURCE_DIR}/src/device/host/block_runner.cpp"
-                              PROPERTIES COMPILE_OPTIONS -fno-sanitize=thread)
+  set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/device/host/fiber.cpp" "${PROJECT_SOURCE_DIR}/src/device/host/block_runner.cpp"
+               APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=thread)
 endif()

@@ -8,5 +8,5 @@ if(NOT SLUICE_SANITIZE)  # NVRTC is not ours, and what chooses from the space is
   target_link_libraries(test_schedule_space PRIVATE sluice_test_support sluice_schedules GTest::gtest GTest::gtest_main)
   sluice_compile_options(test_schedule_space)
   add_test(NAME schedule_space COMMAND test_schedule_space)
-  set_tests_properties(schedule_space PROPERTIES TIMEOUT 1800)
+  set_tests_properties(schedule_space PROPERTIES TIMEOUT 1800 COST 250)
 endif()

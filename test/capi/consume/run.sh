@@ -1,7 +1,8 @@
 #!/bin/sh
 # Uses the library as its users do.
 #   run.sh package BUILD WORK    install from BUILD, then find_package, then pkg-config
-#   run.sh subdirectory SOURCE WORK LAUNCHER   the source tree as a part of the user's project
+#   run.sh subdirectory SOURCE WORK LAUNCHER FLAGS   the source tree as a part of the user's project; with a compiler cache
+#                                                    as LAUNCHER, FLAGS are those of a build that has filled it
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mode=$1 from=$2 work=$3
@@ -33,12 +34,15 @@ case $mode in
     fi
     ;;
   subdirectory)
-    cmake -S "$here" -B "$work/build" -DSLUICE_SOURCE="$from" -DCMAKE_CXX_COMPILER_LAUNCHER="${4:-}" > "$work/configure.log"
+    flags=
+    [ -z "${4:-}" ] || flags="${5:-}"
+    cmake -S "$here" -B "$work/build" -DSLUICE_SOURCE="$from" -DCMAKE_CXX_COMPILER_LAUNCHER="${4:-}" \
+      -DCMAKE_CXX_FLAGS="$flags" -DSLUICE_WERROR=ON > "$work/configure.log"
     cmake --build "$work/build" --target consumer_c consumer_cpp -j 2 > "$work/build.log" || { tail -n 40 "$work/build.log"; exit 1; }
     run_both "$work/build"
     ;;
   *)
-    echo "usage: run.sh package|subdirectory FROM WORK [LAUNCHER]" && exit 2
+    echo "usage: run.sh package|subdirectory FROM WORK [LAUNCHER FLAGS]" && exit 2
     ;;
 esac
 echo "consumed by $mode"
