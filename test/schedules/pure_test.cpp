@@ -9,6 +9,7 @@
 #include "schedules/common.hpp"
 #include "schedules/fixture.hpp"
 #include "schedules/list.hpp"
+#include "support/check.hpp"
 #include "support/generators.hpp"
 #include "support/problems.hpp"
 
@@ -177,6 +178,20 @@ RC_GTEST_PROP(Space, RandomProblemsHaveABase, ()) {
   for (const Candidate& candidate : set.candidates) {
     RC_ASSERT(!candidate.schedule->fits(problem, candidate.config).has_value());
   }
+}
+
+// The GPU's test of random problems draws until one suits a schedule; some schedule must not be left out of it.
+TEST(Space, RandomProblemsMeetEverySchedule) {
+  const auto generator = small_problem();
+  std::set<std::string_view> met;
+  for (std::uint64_t draw = 0; draw < 20000 && met.size() < all_schedules().size(); ++draw) {
+    const ConvProblem problem = generator(rc::Random(test_seed(2) + draw), 100).value();
+    for (const Schedule* schedule : all_schedules()) {
+      if (met.contains(schedule->name) || problem.empty() || schedule->can_run(problem, h200)) continue;
+      met.insert(schedule->name);
+    }
+  }
+  for (const Schedule* schedule : all_schedules()) EXPECT_TRUE(met.contains(schedule->name)) << schedule->name;
 }
 
 // ---- Candidates ----
