@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints how near the limit each class of call is, from the rows of `sluice bench`, as a Markdown table.
 
-    bench/classes.py bench/results/nvidia-h200/kernels.json [--suite configs/suites/peers.json] [--worst 10] [--json]
+    bench/classes.py bench/results/nvidia-h200/kernels*.json [--suite configs/suites/peers.json] [--worst 10] [--json]
 
 A class is a kind of call (kernel, dtype, layout, channels a group); its number is a geometric mean of time / copy, or of time / floor
 where arithmetic is the limit. --suite keeps the calls of one suite (in any dtype and batch). --worst lists the rows furthest from their
@@ -26,13 +26,13 @@ def suite_shapes(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results")
+    parser.add_argument("results", nargs="+")
     parser.add_argument("--suite")
     parser.add_argument("--worst", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     try:
-        data = rows.read([options.results])
+        data = rows.read(options.results)
     except Bad as error:
         sys.exit(f"classes.py: {error}")
     timed = [row for row in data.timings if row.error is None]
