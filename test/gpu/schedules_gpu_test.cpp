@@ -40,11 +40,10 @@ TEST_P(ScheduleOnGpu, TheTable) {
 
 TEST_P(ScheduleOnGpu, RandomProblems) {
   const std::uint64_t seed = test_seed(2);
-  const auto generator = small_problem();
   std::vector<ScheduleCase> cases;
-  for (std::uint64_t draw = 0; draw < 20000 && cases.empty(); draw += 200) {  // few suit the choosy ones
+  for (std::uint64_t draw = 0; draw < most_draws && cases.empty(); draw += any_draws) {
     std::vector<ConvProblem> problems;
-    for (std::uint64_t i = draw; i < draw + 200; ++i) problems.push_back(generator(rc::Random(seed + i), 100).value());
+    for (std::uint64_t i = draw; i < draw + any_draws; ++i) problems.push_back(drawn_problem(seed, i));
     cases = cases_of(*GetParam(), problems, device->info(), 1);
   }
   ASSERT_FALSE(cases.empty());

@@ -102,4 +102,10 @@ rc::Gen<ConvProblem> small_problem(SmallProblemOptions options) {
   return rc::gen::exec([options] { return pick_problem(options); });
 }
 
+ConvProblem drawn_problem(std::uint64_t seed, std::uint64_t draw) {
+  const auto generator =
+      draw < any_draws ? small_problem() : small_problem({.max_dilation = 1, .max_stride = 1, .empty = false});
+  return generator(rc::Random(seed + draw), 100).value();
+}
+
 }  // namespace sl::test

@@ -24,6 +24,11 @@ struct SmallProblemOptions {
 /// Valid, normalised problems with every field random, within the bounds. Shrinks towards one 1x1 output of f32 nchw.
 rc::Gen<ConvProblem> small_problem(SmallProblemOptions options = {});
 
+/// One of a series that meets every schedule within `most_draws`: the first `any_draws` are any small problem, the
+/// others have neither stride nor dilation, which choosy schedules want.
+constexpr std::uint64_t any_draws = 200, most_draws = 20000;
+ConvProblem drawn_problem(std::uint64_t seed, std::uint64_t draw);
+
 }  // namespace sl::test
 
 template <>
