@@ -190,7 +190,10 @@ class Tuning {
   }
 
   void compile_chunk() {
-    const std::size_t chunk = std::max(compiled_ == 0 ? early_ : 0, static_cast<std::size_t>(threads()));
+    // NVRTC's front end takes one program at a time, so a chunk that is filled up takes longer: not where the first
+    // guesses of many schedules are a good half of it.
+    const auto at_a_time = static_cast<std::size_t>(threads());
+    const std::size_t chunk = compiled_ == 0 && 2 * early_ > at_a_time ? early_ : at_a_time;
     const auto some = std::span(to_compile_).subspan(compiled_, std::min(chunk, to_compile_.size() - compiled_));
     compiled_ += some.size();
     // Who watches wants to hear of it often: a compiler that has hung must not be told from many that take their time.

@@ -193,6 +193,21 @@ TEST(TimeBudget, OtherBatchesFirstChoicesAreCompiledWithTheFirstChunk) {
   }
 }
 
+// A good half of a chunk is compiled alone where the budget is short: filled up it would only end later.
+TEST(TimeBudget, ManyFirstChoicesAreNotFilledUp) {
+  for (const double budget : {1e-3, 60'000.0}) {
+    FakeRig rig;
+    CandidateSet set = fake_candidates(16);
+    set.for_other_batches = 5;
+    TuneOptions options = quick();
+    options.budget.time_ms = budget;
+    const TuneResult result = tune(rig.device, *rig.cache, rig.problem, set, options, rig.log);
+    EXPECT_GE(result.winner, 0) << result.decision.reason;
+    const std::vector<std::size_t> all{6, 8, 2};
+    EXPECT_EQ(rig.compiler->batches, budget < 1 ? std::vector<std::size_t>{6} : all);
+  }
+}
+
 TEST(Memory, ScratchStaysWithinItsBudget) {
   for (const std::uint64_t scratch : {200'000ULL, 1'000'000ULL, 4'000'000ULL}) {
     FakeRig rig;
