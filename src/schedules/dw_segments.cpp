@@ -224,7 +224,8 @@ double whole_pairs(const ConvProblem& p, const Shape& s) {
     for (std::int64_t i = slot; i < s.rows; i += s.segments) pairs += kernel_rows(p, i * s.step);
     most = std::max(most, pairs), all += pairs;
   }
-  return static_cast<double>(most + all / s.segments) / 2;
+  const std::int64_t mean = all / s.segments;
+  return static_cast<double>(most + mean) / 2;
 }
 
 /// Cycles of a multiprocessor, roughly; the constants were fitted to 150 configurations of nine calls on an H200, those

@@ -128,7 +128,8 @@ Refusal fits(const ConvProblem& p, const Config& config) {
 double cost_of(const ConvProblem& p, const Knobs& k, const Shape& s, const DeviceInfo& device) {
   const double products = static_cast<double>(3 * steps_of(p) * products_down(p)) * k.cols / 2.0;
   const double span = static_cast<double>((k.cols - 1) * p.stride_w + reach_w(p));
-  const double numbers = static_cast<double>(p.channels_per_group() / 4 * s.fresh) * span;
+  const std::int64_t channels_of_a_lane = p.channels_per_group() / 4;
+  const double numbers = static_cast<double>(channels_of_a_lane * s.fresh) * span;
   const double moves = p.channels_per_group() == 4 ? 0.9 * products : 0.0;
   const double conflicts = !nhwc(p) && k.cols == 8 ? 1.12 : 1.0;
   const double step = (6.1 * products + 1.2 * (82 + 7 * numbers + moves)) * conflicts, alone = step + 270;
