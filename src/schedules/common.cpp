@@ -94,6 +94,13 @@ Refusal coordinates_too_large(const ConvProblem& p) {
   return std::nullopt;
 }
 
+Refusal image_too_large(const ConvProblem& p) {
+  constexpr std::int64_t most = std::int64_t{1} << 28;
+  const std::int64_t elements = std::max(p.c * p.h * p.w, p.k * p.p * p.q);
+  if (elements > most) return refuse("elements of an image", elements, "at most 2^28");
+  return std::nullopt;
+}
+
 Refusal not_depthwise(const ConvProblem& p) {
   if (p.depthwise()) return std::nullopt;
   return refuse("c / groups", p.channels_per_group(), "a depthwise schedule takes 1 input channel a group");

@@ -57,6 +57,8 @@ std::string refuse(std::string_view field, std::int64_t value, std::string_view 
 
 /// Limits of the kernels' 32-bit coordinates, which every schedule shares.
 Refusal coordinates_too_large(const ConvProblem&);
+/// Of kernels whose offsets within an image are ints.
+Refusal image_too_large(const ConvProblem&);
 Refusal not_depthwise(const ConvProblem&);
 Refusal dilated(const ConvProblem&);
 

@@ -9,6 +9,7 @@
 
 #include "schedules/common.hpp"
 #include "schedules/list.hpp"
+#include "schedules/tile_model.hpp"
 
 namespace sl {
 namespace {
@@ -336,12 +337,11 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
   // place in the list.
   if (Shape(p, options.front()).stream && std::max(p.p, p.q) > 8 &&
       work_of(p, options.front(), true).pieces() >= sms * 9 / 10) {
-    std::vector<std::pair<double, Config>> ranked;
+    std::vector<std::pair<double, Config>> estimated;
     for (const Config& option : options) {
-      ranked.emplace_back((1 + 0.1 * static_cast<double>(ranked.size())) / filled(p, option), option);
+      estimated.emplace_back((1 + 0.1 * static_cast<double>(estimated.size())) / filled(p, option), option);
     }
-    std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::transform(ranked.begin(), ranked.end(), options.begin(), [](const auto& r) { return r.second; });
+    options = fastest_first(std::move(estimated));
   }
   // Planes that cost little are left to half of the multiprocessors rather than split.
   const std::int64_t enough = work > 50000 ? sms * 9 / 10 : sms * 9 / 20;

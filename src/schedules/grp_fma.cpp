@@ -67,7 +67,7 @@ Shape shape_of(const ConvProblem& p, const Knobs& k) {
   s.groups = std::max<std::int64_t>(1, k.lanes / s.parts);
   s.channels = s.groups * cpg;
   s.tile = std::int64_t{k.tiles} * k.cols;
-  const std::int64_t reach = p.s == 1 ? 1 : p.effective_s(), span = (k.cols - 1) * p.stride_w + reach;
+  const std::int64_t reach = p.effective_s(), span = (k.cols - 1) * p.stride_w + reach;
   s.wide = (s.tile - 1) * p.stride_w + reach;
   s.used = std::min(span, k.cols * p.s);
   s.together = together_of(p, k, s.used);
@@ -276,10 +276,8 @@ Knobs smallest(const ConvProblem& p) {
   return {1, 1, 1, 1, 1, 1, 2, static_cast<int>(rows), 32};
 }
 
-using Found = std::vector<std::pair<double, Knobs>>;  ///< with their costs
-
-Found search(const ConvProblem& p, const DeviceInfo& device) {
-  Found found;
+std::vector<Knobs> search(const ConvProblem& p, const DeviceInfo& device) {
+  std::vector<std::pair<double, Knobs>> found;
   const auto consider = [&](Knobs k) {
     if (illegal(p, k)) return;
     Shape s = shape_of(p, k);
@@ -305,15 +303,14 @@ Found search(const ConvProblem& p, const DeviceInfo& device) {
       }
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return found;
+  return fastest_first(std::move(found));
 }
 
 std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
   std::vector<Config> configs;
   std::vector<std::array<int, 3>> kinds;          // of a thread's work, at most two of each: others differ less
   const std::size_t most = size(p) == 4 ? 6 : 3;  // 16-bit calls are the matrix unit's, all but a few
-  for (const auto& [cost, knobs] : search(p, device)) {
+  for (const Knobs& knobs : search(p, device)) {
     Config config = config_of(knobs);
     const std::array<int, 3> kind = {knobs.outs, knobs.cols, knobs.split};
     if (std::count(kinds.begin(), kinds.end(), kind) == 2) continue;

@@ -5,6 +5,7 @@
 
 #include "schedules/common.hpp"
 #include "schedules/list.hpp"
+#include "schedules/tile_model.hpp"
 
 namespace sl {
 namespace {
@@ -85,7 +86,7 @@ double cost_of(const ConvProblem& p, const DeviceInfo& device, const Shape& s) {
   return (1 + later) * instructions + all * (0.1 * instructions + 0.5 * (count(s.loads) + weights));
 }
 
-std::vector<std::pair<double, Config>> every_config(const ConvProblem& p, const DeviceInfo& device) {
+std::vector<Config> every_config(const ConvProblem& p, const DeviceInfo& device) {
   std::vector<std::pair<double, Config>> all;
   for (const int units : {1, 2, 4}) {
     for (const int rows : {1, 2, 4}) {
@@ -102,15 +103,14 @@ std::vector<std::pair<double, Config>> every_config(const ConvProblem& p, const 
       }
     }
   }
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return all;
+  return fastest_first(std::move(all));
 }
 
 std::vector<Config> configs_of(const ConvProblem& p, const DeviceInfo& device) {
   std::vector<Config> configs;
-  for (auto& [cost, config] : every_config(p, device)) {
+  for (Config& config : every_config(p, device)) {
     if (configs.size() == most_configs) break;
-    const auto same = std::count_if(configs.begin(), configs.end(), [&, &config = config](const Config& other) {
+    const auto same = std::count_if(configs.begin(), configs.end(), [&](const Config& other) {
       return std::equal(other.knobs.begin(), other.knobs.begin() + 3, config.knobs.begin());  // units, rows, part
     });
     if (same < 2) configs.push_back(std::move(config));

@@ -13,11 +13,7 @@
 namespace sl {
 namespace {
 
-constexpr std::int64_t most_elements = std::int64_t{1} << 28;  ///< of an image: offsets within one are ints
 constexpr std::int64_t most_taps = 81, most_channels = 16, most_sums = 64, most_threads = 512;
-
-std::int64_t reach_h(const ConvProblem& p) { return p.r == 1 ? 1 : p.effective_r(); }
-std::int64_t reach_w(const ConvProblem& p) { return p.s == 1 ? 1 : p.effective_s(); }
 
 struct Knobs {
   int outs, rows, cols, lanes, high, wide, threads;
@@ -110,9 +106,9 @@ Shape shape_of(const ConvProblem& p, const Knobs& k) {
     s.copy = dividing_power(s.column_blocks > 1 ? std::gcd(p.w, s.broad * p.stride_w) : p.w, max_vector(p));
     s.lead = ((-p.pad_left) % s.copy + s.copy) % s.copy;
   }
-  s.deep = (s.tall - 1) * p.stride_h + reach_h(p);
-  s.length = s.lead + (s.broad - 1) * p.stride_w + reach_w(p);
-  const std::int64_t near = k.cols * p.stride_w, span = near - p.stride_w + reach_w(p);
+  s.deep = (s.tall - 1) * p.stride_h + p.effective_r();
+  s.length = s.lead + (s.broad - 1) * p.stride_w + p.effective_s();
+  const std::int64_t near = k.cols * p.stride_w, span = near - p.stride_w + p.effective_s();
   s.far = nhwc(p) ? round_up(near, 4) : near;
   s.vec = dividing_power(s.far, 4);
   s.loads = (s.lead % s.vec + (span - 1) / near * s.far + (span - 1) % near) / s.vec + 1;
@@ -134,7 +130,7 @@ Shape shape_of(const ConvProblem& p, const Knobs& k) {
 
 /// Registers that ptxas gets by with; an upper bound in practice (nvrtc_space_test).
 std::int64_t registers_of(const ConvProblem& p, const Knobs& k, const Shape& s) {
-  const std::int64_t segment = k.rows * std::min(s.loads * s.vec, (k.cols - 1) * p.stride_w + reach_w(p) + 2);
+  const std::int64_t segment = k.rows * std::min(s.loads * s.vec, (k.cols - 1) * p.stride_w + p.effective_s() + 2);
   const std::int64_t sums = std::int64_t{k.rows} * k.cols * k.outs;
   return sums + 2 * segment + 2 * k.outs + 24 + (p.needs_64bit_offsets() ? 8 : 0);
 }
@@ -257,9 +253,7 @@ Knobs block_of(const ConvProblem& p, Knobs k, int threads, std::int64_t high) {
 /// The least that a block can be.
 Knobs smallest() { return {4, 1, 1, 1, 1, 1, 32}; }
 
-using Found = std::vector<std::pair<double, Knobs>>;  ///< with their costs
-
-Found search(const ConvProblem& p, const DeviceInfo& device) {
+std::vector<Knobs> search(const ConvProblem& p, const DeviceInfo& device) {
   constexpr std::array<std::array<int, 3>, 15> tiles = {{{8, 1, 8},
                                                          {8, 1, 7},
                                                          {8, 2, 4},
@@ -275,7 +269,7 @@ Found search(const ConvProblem& p, const DeviceInfo& device) {
                                                          {4, 2, 4},
                                                          {4, 1, 4},
                                                          {4, 1, 1}}};
-  Found found;
+  std::vector<std::pair<double, Knobs>> found;
   std::vector<Knobs> seen;
   for (const auto& [outs, rows, cols] : tiles) {
     if (p.multiplier() % outs != 0 || cols >= 2 * covering_power(p.q, 8) || (rows > 1 && rows > p.p)) continue;
@@ -289,14 +283,13 @@ Found search(const ConvProblem& p, const DeviceInfo& device) {
       }
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return found;
+  return fastest_first(std::move(found));
 }
 
 std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
   std::vector<Config> configs;
   std::vector<std::array<int, 3>> kinds;  // of a thread's work, at most two of each: others differ less
-  for (const auto& [cost, knobs] : search(p, device)) {
+  for (const Knobs& knobs : search(p, device)) {
     const std::array<int, 3> kind = {knobs.outs, knobs.rows, knobs.cols};
     if (std::count(kinds.begin(), kinds.end(), kind) == 2) continue;
     kinds.push_back(kind);
@@ -316,8 +309,7 @@ Refusal can_run(const ConvProblem& p, const DeviceInfo&) {
   if (p.multiplier() % 4 != 0) return refuse("k / groups", p.multiplier(), "a multiple of 4");
   if (Refusal refusal = coordinates_too_large(p)) return refusal;
   if (p.taps() > most_taps) return refuse("r * s", p.taps(), "at most 81 taps");
-  const std::int64_t elements = std::max(p.c * p.h * p.w, p.k * p.p * p.q);
-  if (elements > most_elements) return refuse("elements of an image", elements, "at most 2^28");
+  if (Refusal refusal = image_too_large(p)) return refusal;
   if (too_large(p, smallest(), shape_of(p, smallest()))) {
     const std::int64_t down = (p.r - 1) * p.dil_h, along = (p.s - 1) * p.dil_w;
     return refuse(down > along ? "(r - 1) * dil_h" : "(s - 1) * dil_w", std::max(down, along),

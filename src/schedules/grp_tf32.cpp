@@ -13,8 +13,7 @@
 namespace sl {
 namespace {
 
-constexpr std::int64_t most_elements = std::int64_t{1} << 28;  ///< of an image: offsets within one are ints
-constexpr std::int64_t most_taps = 12;                         ///< whose weights fit in registers
+constexpr std::int64_t most_taps = 12;  ///< whose weights fit in registers
 
 /// Outputs of a product, and its output rows.
 std::int64_t outs_of(const ConvProblem& p) { return p.multiplier() % 8 == 0 ? 8 : 4; }
@@ -23,12 +22,9 @@ std::int64_t fold_of(const ConvProblem& p) { return 8 / outs_of(p); }
 std::int64_t steps_of(const ConvProblem& p) { return p.channels_per_group() == 8 ? p.s : ceil_div(p.s, 2); }
 std::int64_t products_down(const ConvProblem& p) { return p.r + fold_of(p) - 1; }
 
-std::int64_t reach_h(const ConvProblem& p) { return p.r == 1 ? 1 : p.effective_r(); }
-std::int64_t reach_w(const ConvProblem& p) { return p.s == 1 ? 1 : p.effective_s(); }
-
 /// Steps that add to an output.
 std::int64_t slots_of(const ConvProblem& p) {
-  return ceil_div((fold_of(p) - 1) * p.stride_h + reach_h(p), fold_of(p) * p.stride_h);
+  return ceil_div((fold_of(p) - 1) * p.stride_h + p.effective_r(), fold_of(p) * p.stride_h);
 }
 
 struct Knobs {
@@ -73,7 +69,7 @@ Shape shape_of(const ConvProblem& p, const Knobs& k) {
     s.copy = dividing_power(s.column_tiles > 1 ? std::gcd(p.w, s.wide * p.stride_w) : p.w, max_vector(p));
     s.lead = static_cast<int>(((-p.pad_left) % s.copy + s.copy) % s.copy);
   }
-  s.length = s.lead + (s.wide - 1) * p.stride_w + reach_w(p);
+  s.length = s.lead + (s.wide - 1) * p.stride_w + p.effective_s();
   const std::int64_t last = s.length - 1, near = k.cols * p.stride_w;
   s.row = p.channels_per_group() * (nhwc(p) ? last + last / near + 1 : (s.length + 7) / 16 * 16 + 8);
   s.bytes = 4 * (k.threads / 32) * ((k.ahead + 1) * s.images * s.fresh * s.row + outs_of(p) * per_out(p));
@@ -82,7 +78,7 @@ Shape shape_of(const ConvProblem& p, const Knobs& k) {
 
 /// Registers that ptxas gets by with; an upper bound in practice (nvrtc_space_test).
 std::int64_t registers_of(const ConvProblem& p, const Knobs& k) {
-  const std::int64_t span = (k.cols - 1) * p.stride_w + reach_w(p);
+  const std::int64_t span = (k.cols - 1) * p.stride_w + p.effective_s();
   const std::int64_t weights = 4 * products_down(p) * steps_of(p), sums = 2 * slots_of(p) * k.cols;
   const std::int64_t rows = std::min<std::int64_t>(fold_of(p) * p.stride_h, 2);  // of a step, at once in registers
   const std::int64_t x = std::max<std::int64_t>(4, p.channels_per_group() / 2 * rows) * span;
@@ -127,7 +123,7 @@ Refusal fits(const ConvProblem& p, const Config& config) {
 /// (measured): both read their operands from one register file.
 double cost_of(const ConvProblem& p, const Knobs& k, const Shape& s, const DeviceInfo& device) {
   const double products = static_cast<double>(3 * steps_of(p) * products_down(p)) * k.cols / 2.0;
-  const double span = static_cast<double>((k.cols - 1) * p.stride_w + reach_w(p));
+  const double span = static_cast<double>((k.cols - 1) * p.stride_w + p.effective_s());
   const std::int64_t channels_of_a_lane = p.channels_per_group() / 4;
   const double numbers = static_cast<double>(channels_of_a_lane * s.fresh) * span;
   const double moves = p.channels_per_group() == 4 ? 0.9 * products : 0.0;
@@ -148,10 +144,8 @@ double cost_of(const ConvProblem& p, const Knobs& k, const Shape& s, const Devic
          k.turns * steps * std::max(alone, beside * step) * std::max(1.0, warps / beside);
 }
 
-using Found = std::vector<std::pair<double, Knobs>>;
-
-Found search(const ConvProblem& p, const DeviceInfo& device) {
-  Found found;
+std::vector<Knobs> search(const ConvProblem& p, const DeviceInfo& device) {
+  std::vector<std::pair<double, Knobs>> found;
   const std::int64_t all = ceil_div(p.p, fold_of(p));
   for (const int cols : {4, 8}) {
     int across = 1;
@@ -168,8 +162,7 @@ Found search(const ConvProblem& p, const DeviceInfo& device) {
       }
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return found;
+  return fastest_first(std::move(found));
 }
 
 /// The least that a warp can be.
@@ -178,7 +171,7 @@ Knobs smallest(const ConvProblem& p) { return {4, 8, 1, static_cast<int>(std::mi
 std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
   std::vector<Config> configs;
   std::vector<std::array<int, 3>> kinds;  // one of each: others differ by how far they read ahead
-  for (const auto& [cost, knobs] : search(p, device)) {
+  for (const Knobs& knobs : search(p, device)) {
     const std::array<int, 3> kind = {knobs.cols, knobs.steps, knobs.turns};
     if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) continue;
     kinds.push_back(kind);
@@ -206,8 +199,7 @@ Refusal can_run(const ConvProblem& p, const DeviceInfo&) {
   if (p.multiplier() % channels != 0) return refuse("k / groups", p.multiplier(), "a multiple of c / groups");
   if (Refusal refusal = coordinates_too_large(p)) return refusal;
   if (p.taps() < 2 || p.taps() > most_taps) return refuse("r * s", p.taps(), "2 to 12 taps");
-  const std::int64_t elements = std::max(p.c * p.h * p.w, p.k * p.p * p.q);
-  if (elements > most_elements) return refuse("elements of an image", elements, "at most 2^28");
+  if (Refusal refusal = image_too_large(p)) return refusal;
   if (too_large(p, smallest(p), shape_of(p, smallest(p)))) {
     const std::int64_t down = (p.r - 1) * p.dil_h, along = (p.s - 1) * p.dil_w;
     return refuse(down > along ? "(r - 1) * dil_h" : "(s - 1) * dil_w", std::max(down, along),
