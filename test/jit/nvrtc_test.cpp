@@ -115,6 +115,19 @@ TEST_F(Nvrtc, AFailureCarriesLogOptionsArchVersionAndPathAndHarmsNoOther) {
     EXPECT_NE(error.message.find(text), std::string::npos) << "no '" << text << "' in: " << error.message;
 }
 
+TEST_F(Nvrtc, OptionsThatAnOlderOneDoesNotKnowAreNotGiven) {
+  auto library = open_nvrtc(compiler->identity().path);
+  ASSERT_TRUE(library.ok()) << library.error().message;
+  library->major = 12;
+  for (const int minor : {3, 4}) {
+    library->minor = minor;
+    const auto binary = nvrtc_compile(*library, "#error on purpose", "none", "sm_90");
+    ASSERT_FALSE(binary.ok());
+    EXPECT_EQ(binary.error().message.find("-minimal") != std::string::npos, minor == 4) << binary.error().message;
+    EXPECT_NE(binary.error().message.find("--ptxas-options=-v"), std::string::npos) << binary.error().message;
+  }
+}
+
 TEST_F(Nvrtc, AnArchThatItDoesNotKnowIsAnErrorNotACrash) {
   const KernelSpec spec = test::testing_kernel("decode", "memory");
   const auto binaries = compiler->compile({&spec, 1}, "sm_1", 1);
