@@ -43,7 +43,9 @@ class ProgramTest(unittest.TestCase):
         self.cache = self.folder / "cache"
 
     def environment(self, **extra):
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE_") and k not in ("NO_COLOR", "TERM")}
+        # The build names a quick compiler for the host device's kernels.
+        kept = {k: v for k, v in os.environ.items()
+                if k == "SLUICE_HOST_CXX" or not k.startswith("SLUICE_") and k not in ("NO_COLOR", "TERM")}
         # Which kernels have passed the sanitizers changes with every kernel: no test rests on it that does not say so.
         return {**kept, "SLUICE_CACHE_DIR": str(self.cache), "SLUICE_SANITIZED": "all", **extra}
 
