@@ -16,8 +16,8 @@ class NoCompiler final : public Compiler {
  public:
   CompilerIdentity identity() const override { return {false, {}, {}, why}; }
   Result<std::string> arch_for(const DeviceInfo&) override { return error(); }
-  std::vector<Result<Binary>> compile(std::span<const KernelSpec> specs, const std::string&, int) override {
-    return std::vector<Result<Binary>>(specs.size(), error());
+  void compile(std::span<const KernelSpec> specs, const std::string&, int, const Done& done) override {
+    for (std::size_t i = 0; i < specs.size(); ++i) done(i, error());
   }
   Result<std::string> version() override { return error(); }
 
@@ -48,16 +48,27 @@ struct BinaryCache::Impl {
     Digest key;
     std::shared_ptr<BinaryFlight> flight;
   };
-  void finish(const Owned& owned, BinaryResult result) { memory.finish(owned.key, owned.flight, std::move(result)); }
+  /// One call of get(): its specs and for whom.
+  struct Call {
+    std::span<const KernelSpec> specs;
+    const DeviceInfo& device;
+    const std::string& arch;
+    const CompilerIdentity& identity;
+    int threads;
+    const Ready& ready;
+  };
+  /// Whoever waits for the same key first, then this call's. Only the first result of a flight counts.
+  void finish(const Call& call, const Owned& owned, const BinaryResult& result) {
+    if (memory.finish(owned.key, owned.flight, result)) call.ready(owned.index, result);
+  }
 
   std::string key_arch(const DeviceInfo&) const;
   std::shared_ptr<const Binary> from_store(const KernelSpec&, const Digest& key) const;
   std::shared_ptr<const Binary> find_stored(const KernelSpec&, const std::string& arch, const Digest& key,
                                             bool compiler_available) const;
-  void serve(std::span<const KernelSpec>, const DeviceInfo&, const std::string& arch, const CompilerIdentity&,
-             std::span<const Owned> owned, int threads);
-  void compile(std::span<const KernelSpec>, const DeviceInfo&, const std::string& arch, const CompilerIdentity&,
-               std::span<const Owned> missing, int threads);
+  void serve(const Call&, std::span<const Owned> owned);
+  void compile(const Call&, std::span<const Owned> missing);
+  void compiled(const Call&, const Owned&, Result<Binary>) noexcept;
   Error nothing_found(const KernelSpec&, const std::string& arch, const CompilerIdentity&) const;
 
   const std::shared_ptr<Compiler> compiler;
@@ -107,52 +118,53 @@ Error BinaryCache::Impl::nothing_found(const KernelSpec& spec, const std::string
                                  ", and it cannot be compiled: " + identity.why_not};
 }
 
-void BinaryCache::Impl::compile(std::span<const KernelSpec> specs, const DeviceInfo& device, const std::string& arch,
-                                const CompilerIdentity& identity, std::span<const Owned> missing, int threads) {
-  const auto fail_all = [&](const Error& error) {
-    for (const Owned& owned : missing) finish(owned, error);
-  };
-  if (!identity.available) {
-    for (const Owned& owned : missing) finish(owned, nothing_found(specs[owned.index], arch, identity));
-    return;
+/// On the thread that compiled it, so that one kernel is written to the store while others are still compiled.
+void BinaryCache::Impl::compiled(const Call& call, const Owned& owned, Result<Binary> result) noexcept try {
+  if (!result.ok()) {
+    ++counters.compile_failures;
+    return finish(call, owned, std::move(result).error());
   }
-  const auto target = compiler->arch_for(device);
-  if (!target.ok()) return fail_all(target.error());
-  std::vector<KernelSpec> batch;
-  for (const Owned& owned : missing) batch.push_back(specs[owned.index]);
-  auto compiled = compiler->compile(batch, *target, threads);
-  if (compiled.size() != missing.size())
-    return fail_all({Code::internal, "the compiler answered " + std::to_string(compiled.size()) + " kernels of " +
-                                         std::to_string(missing.size())});
-  for (std::size_t i = 0; i < missing.size(); ++i) {
-    const Owned& owned = missing[i];
-    if (!compiled[i].ok()) {
-      ++counters.compile_failures;
-      finish(owned, std::move(compiled[i]).error());
-      continue;
-    }
-    ++counters.compiles;
-    auto binary = std::make_shared<const Binary>(std::move(compiled[i]).value());
-    finish(owned, binary);  // waiters first: writing to disk is slow
-    if (store == nullptr) continue;
-    Status stored = store->put(owned.key, to_entry(*binary, identity));
-    if (stored.ok()) stored = store->put(binary_alias_key(specs[owned.index], arch), alias_entry(owned.key, *binary));
-    if (!stored.ok()) log.write(LogLevel::debug, "kernel not stored: " + stored.error().message);
+  ++counters.compiles;
+  const auto binary = std::make_shared<const Binary>(std::move(result).value());
+  finish(call, owned, binary);  // waiters first: writing to disk is slow
+  if (store == nullptr) return;
+  Status stored = store->put(owned.key, to_entry(*binary, call.identity));
+  if (stored.ok()) {
+    stored = store->put(binary_alias_key(call.specs[owned.index], call.arch), alias_entry(owned.key, *binary));
   }
+  if (!stored.ok()) log.write(LogLevel::debug, "kernel not stored: " + stored.error().message);
+} catch (const std::exception&) {  // no memory: where it is not finished, get() sees to that
 }
 
-void BinaryCache::Impl::serve(std::span<const KernelSpec> specs, const DeviceInfo& device, const std::string& arch,
-                              const CompilerIdentity& identity, std::span<const Owned> owned, int threads) {
+void BinaryCache::Impl::compile(const Call& call, std::span<const Owned> missing) {
+  if (!call.identity.available) {
+    for (const Owned& owned : missing) {
+      finish(call, owned, nothing_found(call.specs[owned.index], call.arch, call.identity));
+    }
+    return;
+  }
+  const auto target = compiler->arch_for(call.device);
+  if (!target.ok()) {
+    for (const Owned& owned : missing) finish(call, owned, target.error());
+    return;
+  }
+  std::vector<KernelSpec> batch;
+  for (const Owned& owned : missing) batch.push_back(call.specs[owned.index]);
+  compiler->compile(batch, *target, call.threads,
+                    [&](std::size_t i, Result<Binary> result) { compiled(call, missing[i], std::move(result)); });
+}
+
+void BinaryCache::Impl::serve(const Call& call, std::span<const Owned> owned) {
   std::vector<Owned> missing;
   for (const Owned& own : owned) {
-    if (auto found = find_stored(specs[own.index], arch, own.key, identity.available)) {
+    if (auto found = find_stored(call.specs[own.index], call.arch, own.key, call.identity.available)) {
       ++counters.binary_hits;
-      finish(own, std::move(found));
+      finish(call, own, std::move(found));
     } else {
       missing.push_back(own);
     }
   }
-  if (!missing.empty()) compile(specs, device, arch, identity, missing, threads);
+  if (!missing.empty()) compile(call, missing);
 }
 
 BinaryCache::BinaryCache(std::shared_ptr<Compiler> compiler, std::shared_ptr<FileStore> store, const Log& log)
@@ -160,37 +172,47 @@ BinaryCache::BinaryCache(std::shared_ptr<Compiler> compiler, std::shared_ptr<Fil
 
 BinaryCache::~BinaryCache() = default;
 
-std::vector<BinaryResult> BinaryCache::get(std::span<const KernelSpec> specs, const DeviceInfo& device, int threads) {
+void BinaryCache::get(std::span<const KernelSpec> specs, const DeviceInfo& device, int threads, const Ready& ready) {
   Impl& impl = *impl_;
   if (threads <= 0) threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 8);
   const std::string arch = impl.key_arch(device);
   const CompilerIdentity identity = impl.compiler->identity();
+  const Impl::Call call{specs, device, arch, identity, threads, ready};
 
   std::vector<BinaryMemory::Claim> claims;
   std::vector<Impl::Owned> owned;
   claims.reserve(specs.size());
   owned.reserve(specs.size());
-  std::optional<Error> thrown;
+  Error unfinished{Code::internal, "the compiler did not answer"};
   try {
     for (std::size_t i = 0; i < specs.size(); ++i) {
       const Digest key = binary_key(specs[i], arch, identity);
       claims.push_back(impl.memory.claim(key));
-      if (claims.back().owner) owned.push_back({i, key, claims.back().flight});
+      const BinaryMemory::Claim& claim = claims.back();
+      if (!claim.owner) ++impl.counters.binary_memory_hits;
+      if (claim.ready != nullptr) ready(i, claim.ready);
+      if (claim.owner) owned.push_back({i, key, claim.flight});
     }
-    impl.serve(specs, device, arch, identity, owned, threads);
+    impl.serve(call, owned);
   } catch (const std::exception& error) {
-    // No memory, no thread: every claimed flight still ends, so that nobody waits for ever and no key is poisoned.
-    thrown = Error{Code::internal, std::string("fetching or compiling kernels: ") + error.what()};
-    for (const Impl::Owned& own : owned) impl.finish(own, *thrown);
+    unfinished.message = std::string("fetching or compiling kernels: ") + error.what();
   }
+  // No memory, no thread: every claimed flight still ends, so that nobody waits for ever and no key is poisoned.
+  for (const Impl::Owned& own : owned) impl.finish(call, own, unfinished);
 
   // Own flights first, then others': two calls that wait for each other's keys have both finished their own.
-  std::vector<BinaryResult> results;
-  for (const auto& claim : claims) {
-    if (!claim.owner) ++impl.counters.binary_memory_hits;
-    results.push_back(claim.ready != nullptr ? BinaryResult(claim.ready) : claim.flight->wait());
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (i >= claims.size()) {
+      ready(i, unfinished);
+    } else if (!claims[i].owner && claims[i].ready == nullptr) {
+      ready(i, claims[i].flight->wait());
+    }
   }
-  while (results.size() < specs.size()) results.push_back(*thrown);
+}
+
+std::vector<BinaryResult> BinaryCache::get(std::span<const KernelSpec> specs, const DeviceInfo& device, int threads) {
+  std::vector<BinaryResult> results(specs.size(), BinaryResult(std::shared_ptr<const Binary>()));
+  get(specs, device, threads, [&](std::size_t i, BinaryResult result) { results[i] = std::move(result); });
   return results;
 }
 

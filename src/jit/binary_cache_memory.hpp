@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <unordered_map>
 
@@ -56,17 +57,21 @@ class BinaryMemory {
   }
 
   /// Ends the owner's flight: keeps a success, forgets a failure, and wakes everyone who waits. Only the first call for
-  /// a flight counts.
-  void finish(const Digest& key, const std::shared_ptr<BinaryFlight>& flight, BinaryResult result) {
+  /// a flight counts: whether this was it.
+  bool finish(const Digest& key, const std::shared_ptr<BinaryFlight>& flight, BinaryResult result) {
     {
       const std::scoped_lock lock(mutex_);
       const auto found = flights_.find(key);
       // A failed key may be in another owner's flight by now.
-      if (found == flights_.end() || found->second != flight) return;
+      if (found == flights_.end() || found->second != flight) return false;
       flights_.erase(found);
-      if (result.ok()) keep(key, *result);
+      if (result.ok()) try {
+          keep(key, *result);
+        } catch (const std::bad_alloc&) {  // not remembered, but those who wait get it
+        }
     }
     flight->finish(std::move(result));
+    return true;
   }
 
  private:

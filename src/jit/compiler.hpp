@@ -1,6 +1,7 @@
 // From a kernel specialisation to a Binary: NVRTC for cuda, the system's C++ compiler for host.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -59,10 +60,14 @@ class Compiler {
   virtual CompilerIdentity identity() const = 0;
   /// The target for a device: "sm_90", or "compute_NN" (PTX of the newest arch the compiler knows) for a newer device.
   virtual Result<std::string> arch_for(const DeviceInfo&) = 0;
-  /// Thread-safe. Results in the order of `specs`; up to `threads` at once (NVRTC) or several specs a translation unit
-  /// (host). A failure carries the program log, the options, the arch, the compiler's version and path.
-  virtual std::vector<Result<Binary>> compile(std::span<const KernelSpec> specs, const std::string& arch,
-                                              int threads) = 0;
+  /// Told of the kernel of one spec, by its index: from whichever thread compiled it, and from several at once.
+  using Done = std::function<void(std::size_t, Result<Binary>)>;
+  /// Thread-safe. Calls `done` once for every spec, as soon as its kernel is compiled, and returns after the last; up
+  /// to `threads` at once (NVRTC) or several specs a translation unit (host). A failure carries the program log, the
+  /// options, the arch, the compiler's version and path. `done` must not throw.
+  virtual void compile(std::span<const KernelSpec> specs, const std::string& arch, int threads, const Done& done) = 0;
+  /// The same, waited for: in the order of `specs`.
+  std::vector<Result<Binary>> compile(std::span<const KernelSpec> specs, const std::string& arch, int threads);
   /// Version string; opens the compiler where it must.
   virtual Result<std::string> version() = 0;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -104,12 +105,19 @@ CompilerIdentity find_compiler(const Environment& environment) {
 
 }  // namespace
 
-/// One compile() call: what its translation units share. Sources lie in the root of `directory`.
+/// One compile() call: what its translation units share. Sources lie in the root of `directory`. Equal specs are one
+/// kernel: `equal` has, at the first of them, the places of all.
 struct HostCompiler::Job {
   std::span<const KernelSpec> specs;
   const std::string& arch;
   std::string version;
   const std::filesystem::path& directory;
+  const std::vector<std::vector<std::size_t>>& equal;
+  const Done& done;
+
+  void finish(std::size_t first, const Result<Binary>& result) const {
+    for (const std::size_t index : equal[first]) done(index, result);
+  }
 };
 
 HostCompiler::HostCompiler(const Environment& environment, const Log& log, std::chrono::milliseconds timeout)
@@ -140,15 +148,14 @@ Result<std::string> HostCompiler::version() {
   return version_;
 }
 
-void HostCompiler::compile_chunk(const Job& job, std::span<const std::size_t> chunk,
-                                 std::vector<std::optional<Result<Binary>>>& results) const {
+void HostCompiler::compile_chunk(const Job& job, std::span<const std::size_t> chunk) const {
   std::vector<KernelSpec> specs;
   for (const std::size_t index : chunk) specs.push_back(job.specs[index]);
   // Named after its first kernel: distinct among the units of a job, since every kernel is in one unit at a time.
   const std::string stem = specs.front().entry() + "_" + std::to_string(specs.size());
   const std::filesystem::path unit = job.directory / (stem + ".cpp"), object = job.directory / (stem + ".so");
   const auto fail = [&](const Error& error) {
-    for (const std::size_t index : chunk) results[index] = error;
+    for (const std::size_t index : chunk) job.finish(index, error);
   };
   if (Status written = write_text_file(unit, translation_unit(specs)); !written) return fail(written.error());
 
@@ -163,16 +170,16 @@ void HostCompiler::compile_chunk(const Job& job, std::span<const std::size_t> ch
   if (!outcome->failed()) code = read_binary_file(object);
   if (code && !code->empty()) {
     for (const std::size_t index : chunk) {
-      results[index] = Binary{.format = Binary::Format::shared_object,
-                              .code = *code,
-                              .entry = job.specs[index].entry(),
-                              .arch = job.arch,
-                              .compiler = job.version};
+      job.finish(index, Binary{.format = Binary::Format::shared_object,
+                               .code = *code,
+                               .entry = job.specs[index].entry(),
+                               .arch = job.arch,
+                               .compiler = job.version});
     }
     return;
   }
   if (chunk.size() > 1 && !outcome->timed_out) {  // one bad kernel must not take the others down
-    for (std::size_t i = 0; i < chunk.size(); ++i) compile_chunk(job, chunk.subspan(i, 1), results);
+    for (std::size_t i = 0; i < chunk.size(); ++i) compile_chunk(job, chunk.subspan(i, 1));
     return;
   }
   std::string what = outcome->timed_out ? "was stopped after " + std::to_string(timeout_.count()) + " ms"
@@ -184,10 +191,10 @@ void HostCompiler::compile_chunk(const Job& job, std::span<const std::size_t> ch
                            outcome->output});
 }
 
-std::vector<Result<Binary>> HostCompiler::compile(std::span<const KernelSpec> specs, const std::string& arch,
-                                                  int threads) {
-  std::vector<std::optional<Result<Binary>>> results(specs.size());
-  const auto all = [&](const Error& error) { return std::vector<Result<Binary>>(specs.size(), error); };
+void HostCompiler::compile(std::span<const KernelSpec> specs, const std::string& arch, int threads, const Done& done) {
+  const auto all = [&](const Error& error) {
+    for (std::size_t i = 0; i < specs.size(); ++i) done(i, error);
+  };
   const Result<std::string> version = this->version();
   if (!version) return all(version.error());
   const Result<PrivateDirectory> directory = PrivateDirectory::create();
@@ -197,20 +204,21 @@ std::vector<Result<Binary>> HostCompiler::compile(std::span<const KernelSpec> sp
     if (!written) return all(written.error());
   }
 
-  // Equal specs are one kernel: compile the first, copy it to the others.
   std::map<std::string, std::size_t> first;
-  std::vector<std::size_t> order, same_as(specs.size());
+  std::vector<std::size_t> order;
+  std::vector<std::vector<std::size_t>> equal(specs.size());
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const auto [place, fresh] = first.emplace(specs[i].canonical(), i);
-    same_as[i] = place->second;
-    if (!fresh) continue;
-    if (kernel_source(specs[i].source).empty()) {
-      results[i] = Error{Code::compile, "kernel " + specs[i].canonical() + ": there is no kernel source " +
-                                            specs[i].source + " in this library"};
-    } else {
-      order.push_back(i);
-    }
+    equal[place->second].push_back(i);
+    if (fresh) order.push_back(i);
   }
+  const Job job{specs, arch, *version, directory->path(), equal, done};
+  std::erase_if(order, [&](std::size_t i) {
+    if (!kernel_source(specs[i].source).empty()) return false;
+    job.finish(i, Error{Code::compile, "kernel " + specs[i].canonical() + ": there is no kernel source " +
+                                           specs[i].source + " in this library"});
+    return true;
+  });
 
   // Kernels of one source beside each other: a unit then parses one schedule and not eight.
   std::stable_sort(order.begin(), order.end(),
@@ -220,12 +228,11 @@ std::vector<Result<Binary>> HostCompiler::compile(std::span<const KernelSpec> sp
   const std::size_t lanes = threads > 0 ? static_cast<std::size_t>(threads) : std::min<std::size_t>(cores, 8);
   const std::size_t chunk_size = std::clamp<std::size_t>((order.size() + lanes - 1) / lanes, 1, max_specs_per_unit);
   const std::size_t chunks = (order.size() + chunk_size - 1) / chunk_size;
-  const Job job{specs, arch, *version, directory->path()};
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < chunks; i = next++) {
       const std::size_t begin = i * chunk_size;
-      compile_chunk(job, std::span(order).subspan(begin, std::min(chunk_size, order.size() - begin)), results);
+      compile_chunk(job, std::span(order).subspan(begin, std::min(chunk_size, order.size() - begin)));
     }
   };
   const auto start = std::chrono::steady_clock::now();
@@ -240,10 +247,6 @@ std::vector<Result<Binary>> HostCompiler::compile(std::span<const KernelSpec> sp
   const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
   log_.write(LogLevel::debug, "host compiler: " + std::to_string(order.size()) + " kernels in " +
                                   std::to_string(chunks) + " units, " + std::to_string(spent.count()) + " ms");
-
-  std::vector<Result<Binary>> answers;
-  for (std::size_t i = 0; i < specs.size(); ++i) answers.push_back(*results[same_as[i]]);
-  return answers;
 }
 
 std::unique_ptr<Compiler> make_host_compiler(const Environment& environment, const Log& log) {

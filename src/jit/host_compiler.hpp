@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <mutex>
-#include <optional>
 
 #include "core/environment.hpp"
 #include "jit/compiler.hpp"
@@ -19,12 +18,13 @@ class HostCompiler final : public Compiler {
   /// is passed, so what is built runs on every CPU of the machine type.
   CompilerIdentity identity() const override { return identity_; }
   Result<std::string> arch_for(const DeviceInfo&) override;
-  std::vector<Result<Binary>> compile(std::span<const KernelSpec>, const std::string& arch, int threads) override;
+  using Compiler::compile;
+  void compile(std::span<const KernelSpec>, const std::string& arch, int threads, const Done&) override;
   Result<std::string> version() override;
 
  private:
   struct Job;
-  void compile_chunk(const Job&, std::span<const std::size_t> chunk, std::vector<std::optional<Result<Binary>>>&) const;
+  void compile_chunk(const Job&, std::span<const std::size_t> chunk) const;
 
   const Log& log_;
   std::chrono::milliseconds timeout_;

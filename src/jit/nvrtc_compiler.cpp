@@ -20,7 +20,7 @@ class NvrtcCompiler final : public Compiler {
 
   CompilerIdentity identity() const override;
   Result<std::string> arch_for(const DeviceInfo&) override;
-  std::vector<Result<Binary>> compile(std::span<const KernelSpec> specs, const std::string& arch, int threads) override;
+  void compile(std::span<const KernelSpec> specs, const std::string& arch, int threads, const Done& done) override;
   Result<std::string> version() override;
 
  private:
@@ -74,21 +74,19 @@ Result<std::string> NvrtcCompiler::arch_for(const DeviceInfo& device) {
   return nvrtc_target(*nvrtc, device.capability);
 }
 
-std::vector<Result<Binary>> NvrtcCompiler::compile(std::span<const KernelSpec> specs, const std::string& arch,
-                                                   int threads) {
-  std::vector<Result<Binary>> results(specs.size(), Error{Code::internal, "not compiled"});
+void NvrtcCompiler::compile(std::span<const KernelSpec> specs, const std::string& arch, int threads, const Done& done) {
   const auto nvrtc = library();
-  if (!nvrtc.ok()) {
-    std::fill(results.begin(), results.end(), Result<Binary>(nvrtc.error()));
-    return results;
-  }
+  const auto compile_one = [&](const KernelSpec& spec) -> Result<Binary> {
+    if (!nvrtc.ok()) return nvrtc.error();
+    try {
+      return nvrtc_compile(**nvrtc, translation_unit({&spec, 1}), spec.entry(), arch);
+    } catch (const std::exception& error) {
+      return Error{Code::compile, "compiling " + spec.canonical() + ": " + error.what()};
+    }
+  };
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
-    for (std::size_t i = next.fetch_add(1); i < specs.size(); i = next.fetch_add(1)) try {
-        results[i] = nvrtc_compile(**nvrtc, translation_unit(specs.subspan(i, 1)), specs[i].entry(), arch);
-      } catch (const std::exception& error) {
-        results[i] = Error{Code::compile, "compiling " + specs[i].canonical() + ": " + error.what()};
-      }
+    for (std::size_t i = next.fetch_add(1); i < specs.size(); i = next.fetch_add(1)) done(i, compile_one(specs[i]));
   };
   // This thread works too, so that a machine out of threads is only slower.
   std::vector<std::thread> helpers;
@@ -100,7 +98,6 @@ std::vector<Result<Binary>> NvrtcCompiler::compile(std::span<const KernelSpec> s
   }
   work();
   for (std::thread& helper : helpers) helper.join();
-  return results;
 }
 
 }  // namespace

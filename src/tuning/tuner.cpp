@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <iomanip>
+#include <optional>
+#include <sstream>
 #include <thread>
 #include <utility>
 
+#include "tuning/compiling.hpp"
 #include "tuning/verify.hpp"
 #include "tuning/workspace.hpp"
 
@@ -13,7 +17,7 @@ namespace sl {
 namespace {
 
 // Shares of the time budget after which a phase begins nothing new, so that the next one has time left.
-constexpr double compile_share = 0.6;
+constexpr double compile_share = 0.7;  // of a chunk of compiles, and the checks of what it makes
 constexpr double verify_share = 0.8;
 constexpr double timing_share = 0.1;  // what is kept free for timing when the batch to time on is chosen
 constexpr int baseline_rounds = 5;
@@ -103,25 +107,30 @@ class Tuning {
   void run() {
     if (problem_.empty()) return fail("nothing to compute: n = 0", Code::invalid);
     if (entries_.empty()) return fail("no candidate can run", Code::unsupported);
-    compile();
-    if (!any_alive()) return fail_all("no candidate could be loaded");
+    begin_chunk();
     const Result<Stream> stream = device_.create_stream();
     if (!stream.ok()) return fail("no stream to tune on: " + stream.error().message, stream.error().code);
     const OwnStream own(device_, *stream);
-    const bool checked = verify_on_few(own.get());
-    if (!any_alive()) return fail_all(none_right);
+    const bool checked = make_on_few(own.get());
+    if (!any_alive()) return fail_all(loaded_ ? none_right : "no candidate could be loaded");
+    made_ms_ = spent_ms();
     const Result<std::unique_ptr<Workspace>> workspace = make_workspace(own.get());
     if (!workspace.ok()) {
       if (workspace.error().code != Code::out_of_memory) return fail(workspace.error().message, workspace.error().code);
       return take_untimed(workspace.error().message);
     }
     Verifier verifier(device_, own.get(), **workspace, tuned_, {options_.verify_outputs, threads()});
-    if (!checked) verify(verifier, tuned_);
+    if (!checked) {
+      for (Entry& entry : entries_) check(entry, verifier, tuned_);
+      make(&verifier, tuned_);
+    }
     if (!any_alive()) return fail_all(none_right);
     for (Entry& entry : entries_) {
       if (entry.alive) prepare(entry, tuned_);
     }
+    scratch_ms_ = spent_ms();
     time(**workspace, own.get());
+    timed_ms_ = spent_ms();
     choose(verifier);
     if (out_.winner >= 0 && options_.time_copy && left_ms() > 0) time_copy(**workspace, own.get());
   }
@@ -177,39 +186,53 @@ class Tuning {
     return std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.alive; });
   }
 
-  /// In chunks, as one batch cannot be stopped: the first always, another where it will end in time if it takes as long
-  /// as the one before; goes on while nothing has loaded yet. The first holds the first guess of every schedule, and
-  /// what other batches of this shape would choose first: they are not to compile anything.
-  void compile() {
-    double chunk_ms = 0;
-    while (compiled_ < to_compile_.size() && (!any_alive() || left_ms(compile_share) > chunk_ms)) {
-      const double before = spent_ms();
-      compile_chunk();
-      chunk_ms = spent_ms() - before;
+  /// Makes candidates ready to be timed: compiles them in chunks, as one cannot be stopped, loads each as soon as it is
+  /// there, and checks it where there is a verifier, so that only the slowest compile is waited for. The first chunk
+  /// always, another where it will end in time if it takes as long as the one before; goes on while nothing is right
+  /// (or has loaded) yet, whatever the budget says: nothing unverified may be served in place of what was found wrong.
+  /// The first holds the first guess of every schedule, and what other batches of this shape would choose first: they
+  /// are not to compile anything.
+  void make(Verifier* verifier, const ConvProblem& problem) {
+    for (;;) {
+      if (!compiling_) {
+        const bool any = verifier != nullptr ? any_right_ : any_alive();
+        if (compiled_ == to_compile_.size()) return;
+        if (any && compiled_ >= early_ && left_ms(compile_share) <= chunk_ms_) return;
+        begin_chunk();
+      }
+      while (std::optional<Compiling::Arrival> arrival = compiling_->next()) {
+        Entry& entry = *chunk_[arrival->index];
+        load(entry, std::move(arrival->binary));
+        if (verifier != nullptr) check(entry, *verifier, problem);
+      }
+      for (Entry* const entry : chunk_) {
+        if (!entry->compiled) load(*entry, Error{Code::internal, "the compiler gave no answer"});
+      }
+      compiling_.reset();
+      chunk_ms_ = spent_ms() - chunk_began_ms_;
     }
   }
 
-  void compile_chunk() {
-    // NVRTC's front end takes one program at a time, so a chunk that is filled up takes longer: not where the first
-    // guesses of many schedules are a good half of it.
-    const auto at_a_time = static_cast<std::size_t>(threads());
-    const std::size_t chunk = compiled_ == 0 && 2 * early_ > at_a_time ? early_ : at_a_time;
-    const auto some = std::span(to_compile_).subspan(compiled_, std::min(chunk, to_compile_.size() - compiled_));
-    compiled_ += some.size();
-    // Who watches wants to hear of it often: a compiler that has hung must not be told from many that take their time.
-    std::size_t at_once = some.size();
-    if (options_.watch) at_once = options_.compile_singly ? 1 : static_cast<std::size_t>(threads());
-    for (std::size_t i = 0; i < some.size(); i += at_once) compile(some.subspan(i, std::min(at_once, some.size() - i)));
-  }
-
-  void compile(std::span<Entry* const> some) {
-    announce("compile", some);
+  /// Beside what this thread does meanwhile, but for one that watches: what crashes is to be known for what it is.
+  void begin_chunk() {
+    std::size_t chunk = static_cast<std::size_t>(threads());
+    if (options_
+            .watch) {  // hears of it often: a compiler that has hung must not be told from many that take their time
+      chunk = options_.compile_singly ? 1 : chunk;
+    } else if (compiled_ == 0 && 2 * early_ > chunk) {
+      // NVRTC's front end takes one program at a time, so a chunk that is filled up takes longer: not where the first
+      // guesses of many schedules are a good half of it.
+      chunk = early_;
+    }
+    chunk_began_ms_ = spent_ms();
+    chunk_ = std::span(to_compile_).subspan(compiled_, std::min(chunk, to_compile_.size() - compiled_));
+    compiled_ += chunk_.size();
+    announce("compile", chunk_);
     std::vector<KernelSpec> specs;
-    for (const Entry* entry : some) {
+    for (const Entry* entry : chunk_) {
       specs.push_back(entry->candidate->schedule->kernel(problem_, entry->candidate->config));
     }
-    auto binaries = cache_.get(specs, device_.info(), threads());
-    for (std::size_t i = 0; i < some.size(); ++i) load(*some[i], std::move(binaries[i]));
+    compiling_.emplace(cache_, device_.info(), std::move(specs), threads(), options_.overlap && !options_.watch);
   }
 
   void load(Entry& entry, Result<std::shared_ptr<const Binary>> binary) {
@@ -232,7 +255,7 @@ class Tuning {
     if (!kernel.ok()) return entry.drop("load: " + kernel.error().message, kernel.error().code);
     entry.launchable.kernel = std::move(kernel).value();
     entry.record->outcome = "untimed";
-    entry.alive = true;
+    entry.alive = loaded_ = true;
   }
 
   WorkspaceOptions workspace_options() const {
@@ -266,23 +289,26 @@ class Tuning {
     }
   }
 
-  /// Every candidate on a few images (n is in no binary), so that checking a large batch does not eat the budget; the
-  /// winner is checked on the whole before it is taken. False where the batch is small, or there is no memory: then all
-  /// are checked on the whole. Its scratch is gone before the whole's is made, so that one budget holds either.
-  bool verify_on_few(Stream stream) {
+  /// Checks every candidate on a few images (n is in no binary), so that checking a large batch does not eat the
+  /// budget; the winner is checked on the whole before it is taken. False where there is no memory for that: then all
+  /// are made, to be checked on the whole. Its scratch is gone before the whole's is made, so that one budget holds
+  /// either.
+  bool make_on_few(Stream stream) {
     ConvProblem few = problem_;
     const std::int64_t image = std::max<std::int64_t>(1, (few.x_elements() + few.y_elements()) / few.n);
-    few.n = std::max<std::int64_t>(2, probe_elements / image);
-    if (few.n >= problem_.n) return false;
+    few.n = std::min(few.n, std::max<std::int64_t>(2, probe_elements / image));
     WorkspaceOptions options = workspace_options();
     options.max_sets = 1;
     announce("scratch", {});
     const double before = spent_ms();
     const auto workspace = Workspace::create(device_, stream, few, options);
-    if (!workspace.ok()) return false;
     making_few_ms_ = spent_ms() - before;
+    if (!workspace.ok()) {
+      make(nullptr, few);
+      return false;
+    }
     Verifier verifier(device_, stream, **workspace, few, {options_.verify_outputs, threads()});
-    verify(verifier, few);
+    make(&verifier, few);
     return true;
   }
 
@@ -293,30 +319,19 @@ class Tuning {
   }
 
   /// The first guess of every schedule is checked, however late, so that no schedule loses to another's slow compiles.
-  /// Where all that was compiled is wrong, the rest is tried too, whatever the budget says: nothing unverified may be
-  /// served in place of what was found wrong.
-  void verify(Verifier& verifier, const ConvProblem& problem) {
-    bool any = false;
-    for (Entry& entry : entries_) {
-      while (!entry.compiled && !any) compile_chunk();
-      if (!entry.alive) continue;
-      if (any && !entry.first && left_ms(verify_share) <= longest_check_ms_) {
-        entry.drop(std::string(skipped_compiled), Code::ok);
-        continue;
-      }
-      prepare(entry, problem);
-      announce("check", entry);
-      const double before = spent_ms();
-      const Result<double> verified = verifier.verify(entry.launchable);
-      longest_check_ms_ = std::max(longest_check_ms_, spent_ms() - before);
-      if (!verified.ok()) {
-        drop_wrong(entry, verified.error());
-        continue;
-      }
-      entry.record->error_over_bound = *verified;
-      entry.verified = true;
-      any = true;
+  void check(Entry& entry, Verifier& verifier, const ConvProblem& problem) {
+    if (!entry.alive) return;
+    if (any_right_ && !entry.first && left_ms(verify_share) <= longest_check_ms_) {
+      return entry.drop(std::string(skipped_compiled), Code::ok);
     }
+    prepare(entry, problem);
+    announce("check", entry);
+    const double before = spent_ms();
+    const Result<double> verified = verifier.verify(entry.launchable);
+    longest_check_ms_ = std::max(longest_check_ms_, spent_ms() - before);
+    if (!verified.ok()) return drop_wrong(entry, verified.error());
+    entry.record->error_over_bound = *verified;
+    entry.verified = any_right_ = true;
   }
 
   void drop_wrong(Entry& entry, const Error& error) {
@@ -396,7 +411,18 @@ class Tuning {
     if (winner.binary->format == Binary::Format::ptx) {
       decision_.arch_note = "device newer than the compiler: PTX of " + winner.binary->arch;
     }
-    log_.write(LogLevel::debug, "tuned " + decision_.problem + ": " + decision_.schedule + " " + decision_.config);
+    log_.write(LogLevel::debug, "tuned " + decision_.problem + ": " + decision_.schedule + " " + decision_.config +
+                                    where_the_time_went());
+  }
+
+  std::string where_the_time_went() const {
+    std::ostringstream text;
+    text << std::fixed << std::setprecision(0) << "; " << made_ms_ << " ms compiling and checking";
+    if (timed_ms_ > 0) {
+      text << ", " << scratch_ms_ - made_ms_ << " making scratch, " << timed_ms_ - scratch_ms_ << " timing, "
+           << spent_ms() - timed_ms_ << " checking the winner";
+    }
+    return text.str();
   }
 
   void take_untimed(const std::string& why) {
@@ -444,12 +470,16 @@ class Tuning {
   TuneResult& out_;
   Decision& decision_;
   std::chrono::steady_clock::time_point start_ = options_.timing.now();
-  double making_few_ms_ = 0, longest_check_ms_ = 0;  // what those steps took
+  double making_few_ms_ = 0, longest_check_ms_ = 0, chunk_ms_ = 0;  // what those steps took
+  double chunk_began_ms_ = 0, made_ms_ = 0, scratch_ms_ = 0, timed_ms_ = 0;
   std::vector<Entry> entries_;
   std::vector<Entry*> to_compile_;  // in this order
   std::size_t early_ = 0;           // the first so many of them are compiled whatever the budget
   std::size_t compiled_ = 0;        // the first so many of them have been
-  std::vector<Samples> samples_;    // one an entry
+  std::span<Entry* const> chunk_;   // of them, the last that was begun
+  std::optional<Compiling> compiling_;
+  bool loaded_ = false, any_right_ = false;  // any so far
+  std::vector<Samples> samples_;             // one an entry
 };
 
 }  // namespace

@@ -41,6 +41,7 @@ struct LeftOut {
 struct TuneOptions {
   TuneBudget budget;
   TuneWatch watch = {};         ///< told before every step that runs foreign code; empty = nobody watches
+  bool overlap = true;          ///< compile on another thread, while what is there is checked; not where one watches
   bool compile_singly = false;  ///< one candidate a "compile" step, so that a compiler that crashes names its cause
   std::vector<LeftOut> left_out = {};  ///< others may be in it
   TimingOptions timing;

@@ -50,12 +50,12 @@ Result<std::unique_ptr<Recording>> CountingDevice::record(Stream, const std::fun
   return Error{Code::device, "a counting device records nothing"};
 }
 
-std::vector<Result<Binary>> EmptyCompiler::compile(std::span<const KernelSpec> specs, const std::string& arch, int) {
+void EmptyCompiler::compile(std::span<const KernelSpec> specs, const std::string& arch, int, const Done& done) {
   if (before) before();
-  std::vector<Result<Binary>> results;
-  for (const KernelSpec& spec : specs) {
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const KernelSpec& spec = specs[i];
     if (!error.empty() && remaining_errors.fetch_sub(1) > 0) {
-      results.emplace_back(Error{Code::compile, error});
+      done(i, Error{Code::compile, error});
       continue;
     }
     ++compiled;
@@ -64,9 +64,8 @@ std::vector<Result<Binary>> EmptyCompiler::compile(std::span<const KernelSpec> s
     binary.entry = spec.entry();
     binary.arch = arch;
     binary.compiler = "empty 1";
-    results.emplace_back(std::move(binary));
+    done(i, std::move(binary));
   }
-  return results;
 }
 
 TuneResult ScriptedTuner::take(const CandidateSet& set, std::size_t index) {

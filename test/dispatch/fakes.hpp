@@ -66,7 +66,7 @@ class EmptyCompiler final : public Compiler {
 
   CompilerIdentity identity() const override { return {true, "empty compiler", "/fake", ""}; }
   Result<std::string> arch_for(const DeviceInfo&) override { return std::string("sm_90"); }
-  std::vector<Result<Binary>> compile(std::span<const KernelSpec>, const std::string&, int) override;
+  void compile(std::span<const KernelSpec>, const std::string&, int, const Done&) override;
   Result<std::string> version() override { return std::string("empty 1"); }
 };
 

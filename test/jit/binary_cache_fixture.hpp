@@ -27,20 +27,19 @@ class CountingCompiler final : public Compiler {
     if (device.capability > newest) return "compute_" + std::to_string(newest);
     return "sm_" + std::to_string(device.capability);
   }
-  std::vector<Result<Binary>> compile(std::span<const KernelSpec> specs, const std::string& arch,
-                                      int threads) override {
+  void compile(std::span<const KernelSpec> specs, const std::string& arch, int threads, const Done& done) override {
     ++opened;
     ++batches;
     largest_batch = std::max<std::size_t>(largest_batch, specs.size());
     last_threads = threads;
     std::this_thread::sleep_for(delay);
-    std::vector<Result<Binary>> results;
-    for (const KernelSpec& spec : specs) {
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      const KernelSpec& spec = specs[i];
       ++compiled;
       if (throws) throw std::runtime_error("compiler threw");
       if (failures > 0) {
         --failures;
-        results.push_back(Error{Code::compile, "no luck with " + spec.entry()});
+        done(i, Error{Code::compile, "no luck with " + spec.entry()});
         continue;
       }
       Binary binary;
@@ -51,9 +50,8 @@ class CountingCompiler final : public Compiler {
       binary.compiler = name_;
       binary.registers = 40;
       binary.format = arch.starts_with("compute_") ? Binary::Format::ptx : Binary::Format::cubin;
-      results.push_back(std::move(binary));
+      done(i, std::move(binary));
     }
-    return results;
   }
   Result<std::string> version() override {
     ++opened;

@@ -44,6 +44,20 @@ TEST_F(BinaryCacheTest, OnlyWhatIsMissingIsCompiled) {
   EXPECT_TRUE(results[0].ok() && results[4].ok());
 }
 
+TEST_F(BinaryCacheTest, WhatIsThereIsToldBeforeTheRestIsCompiled) {
+  (void)cache.get(fake_specs(2), h200(), 1);
+  std::vector<std::size_t> order;
+  std::vector<int> compiled_then;
+  const std::vector<KernelSpec> specs = {fake_spec(7), fake_spec(0), fake_spec(8), fake_spec(1), fake_spec(7)};
+  cache.get(specs, h200(), 1, [&](std::size_t i, const Result<std::shared_ptr<const Binary>>& binary) {
+    EXPECT_TRUE(binary.ok() && (*binary)->entry == specs[i].entry()) << i;
+    order.push_back(i);
+    compiled_then.push_back(compiler->compiled);
+  });
+  EXPECT_EQ(order, (std::vector<std::size_t>{1, 3, 0, 2, 4}));
+  EXPECT_EQ(compiled_then, (std::vector<int>{2, 2, 3, 4, 4}));
+}
+
 TEST_F(BinaryCacheTest, TheSameSpecTwiceInABatchIsOneCompile) {
   const std::vector<KernelSpec> specs = {fake_spec(1), fake_spec(1), fake_spec(2), fake_spec(1)};
   const auto results = cache.get(specs, h200(), 1);

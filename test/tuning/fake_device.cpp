@@ -235,16 +235,17 @@ Result<std::unique_ptr<Recording>> FakeDevice::record(Stream stream, const std::
   return std::unique_ptr<Recording>(std::make_unique<FakeRecording>(*this, std::move(work)));
 }
 
-std::vector<Result<Binary>> FakeCompiler::compile(std::span<const KernelSpec> specs, const std::string& arch, int) {
+void FakeCompiler::compile(std::span<const KernelSpec> specs, const std::string& arch, int, const Done& done) {
   if (on_compile) on_compile();
   const std::lock_guard lock(mutex);
   batches.push_back(specs.size());
-  std::vector<Result<Binary>> results;
-  for (const KernelSpec& spec : specs) {
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (before_each) before_each(i);
+    const KernelSpec& spec = specs[i];
     const auto variant = static_cast<int>(spec.constants.front().second);
     const auto found = device_.behaviours.find(variant);
     if (found != device_.behaviours.end() && !found->second.compile_error.empty()) {
-      results.emplace_back(Error{Code::compile, found->second.compile_error});
+      done(i, Error{Code::compile, found->second.compile_error});
       continue;
     }
     Binary binary;
@@ -254,9 +255,8 @@ std::vector<Result<Binary>> FakeCompiler::compile(std::span<const KernelSpec> sp
     binary.compiler = "fake 1";
     binary.registers = 32 + variant;
     binary.static_smem = 16;
-    results.emplace_back(std::move(binary));
+    done(i, std::move(binary));
   }
-  return results;
 }
 
 const Schedule& fake_schedule() {

@@ -102,10 +102,11 @@ class FakeCompiler final : public Compiler {
   explicit FakeCompiler(const FakeDevice& device) : device_(device) {}
   CompilerIdentity identity() const override { return {true, "fake compiler", "/fake", ""}; }
   Result<std::string> arch_for(const DeviceInfo&) override { return std::string("fake_1"); }
-  std::vector<Result<Binary>> compile(std::span<const KernelSpec>, const std::string&, int) override;
+  void compile(std::span<const KernelSpec>, const std::string&, int, const Done&) override;
   Result<std::string> version() override { return std::string("fake 1"); }
 
-  std::function<void()> on_compile;  ///< runs once a batch, to take time
+  std::function<void()> on_compile;              ///< runs once a batch, to take time
+  std::function<void(std::size_t)> before_each;  ///< runs before each kernel of a batch is there
   std::mutex mutex;
   std::vector<std::size_t> batches;  ///< sizes
 

@@ -1,6 +1,6 @@
-// KernelSpec's canonical text and symbol.
-#include "core/digest.hpp"
 #include "jit/compiler.hpp"
+
+#include "core/digest.hpp"
 
 namespace sl {
 
@@ -13,6 +13,12 @@ std::string KernelSpec::canonical() const {
 
 std::string KernelSpec::entry() const {
   return "sluice_" + schedule + "_" + digest_text(canonical()).hex().substr(0, 16);
+}
+
+std::vector<Result<Binary>> Compiler::compile(std::span<const KernelSpec> specs, const std::string& arch, int threads) {
+  std::vector<Result<Binary>> results(specs.size(), Error{Code::internal, "not compiled"});
+  compile(specs, arch, threads, [&](std::size_t i, Result<Binary> result) { results[i] = std::move(result); });
+  return results;
 }
 
 }  // namespace sl
