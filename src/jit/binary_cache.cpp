@@ -57,10 +57,13 @@ struct BinaryCache::Impl {
     int threads;
     const Ready& ready;
   };
-  /// Whoever waits for the same key first, then this call's. Only the first result of a flight counts.
-  void finish(const Call& call, const Owned& owned, const BinaryResult& result) {
-    if (memory.finish(owned.key, owned.flight, result)) call.ready(owned.index, result);
+  /// Whoever waits for the same key first, then this call's. Only the first result of a flight counts. Where there is
+  /// no memory, it throws before anything has happened.
+  void finish(const Call& call, const Owned& owned, BinaryResult result) {
+    BinaryResult ours = result;
+    if (memory.finish(owned.key, owned.flight, std::move(result))) call.ready(owned.index, std::move(ours));
   }
+  void finish_rest(const Call&, std::span<const Owned> owned, const std::optional<Error>& why) noexcept;
 
   std::string key_arch(const DeviceInfo&) const;
   std::shared_ptr<const Binary> from_store(const KernelSpec&, const Digest& key) const;
@@ -133,7 +136,21 @@ void BinaryCache::Impl::compiled(const Call& call, const Owned& owned, Result<Bi
     stored = store->put(binary_alias_key(call.specs[owned.index], call.arch), alias_entry(owned.key, *binary));
   }
   if (!stored.ok()) log.write(LogLevel::debug, "kernel not stored: " + stored.error().message);
-} catch (const std::exception&) {  // no memory: where it is not finished, get() sees to that
+} catch (const std::exception&) {  // no memory: finish_rest() sees to what is not finished
+}
+
+/// Every claimed flight ends, so that nobody waits for ever and no key is poisoned. A message this short is in the
+/// string itself: where there is no memory for the real one, this one needs none.
+void BinaryCache::Impl::finish_rest(const Call& call, std::span<const Owned> owned,
+                                    const std::optional<Error>& why) noexcept {
+  for (const Owned& own : owned) {
+    if (!memory.open(own.key, own.flight)) continue;
+    try {
+      finish(call, own, why ? *why : Error{Code::internal, "no answer"});
+    } catch (const std::exception&) {
+      finish(call, own, Error{Code::internal, "no memory"});
+    }
+  }
 }
 
 void BinaryCache::Impl::compile(const Call& call, std::span<const Owned> missing) {
@@ -183,7 +200,7 @@ void BinaryCache::get(std::span<const KernelSpec> specs, const DeviceInfo& devic
   std::vector<Impl::Owned> owned;
   claims.reserve(specs.size());
   owned.reserve(specs.size());
-  Error unfinished{Code::internal, "the compiler did not answer"};
+  std::optional<Error> failed;
   try {
     for (std::size_t i = 0; i < specs.size(); ++i) {
       const Digest key = binary_key(specs[i], arch, identity);
@@ -194,16 +211,17 @@ void BinaryCache::get(std::span<const KernelSpec> specs, const DeviceInfo& devic
       if (claim.owner) owned.push_back({i, key, claim.flight});
     }
     impl.serve(call, owned);
+  } catch (const std::bad_alloc&) {
+    failed = Error{Code::internal, "no memory"};
   } catch (const std::exception& error) {
-    unfinished.message = std::string("fetching or compiling kernels: ") + error.what();
+    failed = Error{Code::internal, std::string("fetching or compiling kernels: ") + error.what()};
   }
-  // No memory, no thread: every claimed flight still ends, so that nobody waits for ever and no key is poisoned.
-  for (const Impl::Owned& own : owned) impl.finish(call, own, unfinished);
+  impl.finish_rest(call, owned, failed);
 
   // Own flights first, then others': two calls that wait for each other's keys have both finished their own.
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (i >= claims.size()) {
-      ready(i, unfinished);
+      ready(i, *failed);
     } else if (!claims[i].owner && claims[i].ready == nullptr) {
       ready(i, claims[i].flight->wait());
     }
@@ -211,7 +229,7 @@ void BinaryCache::get(std::span<const KernelSpec> specs, const DeviceInfo& devic
 }
 
 std::vector<BinaryResult> BinaryCache::get(std::span<const KernelSpec> specs, const DeviceInfo& device, int threads) {
-  std::vector<BinaryResult> results(specs.size(), BinaryResult(std::shared_ptr<const Binary>()));
+  std::vector<BinaryResult> results(specs.size(), Error{Code::internal, "no answer"});
   get(specs, device, threads, [&](std::size_t i, BinaryResult result) { results[i] = std::move(result); });
   return results;
 }

@@ -35,10 +35,11 @@ class BinaryCache {
 
   /// Told of one spec's binary, by the spec's index: from several threads at once.
   using Ready = std::function<void(std::size_t, Result<std::shared_ptr<const Binary>>)>;
-  /// Calls `ready` once for every spec, as soon as its binary is there, and returns after the last, when what was
-  /// compiled is in the store too. What is neither in memory nor in the store is compiled, up to `threads` at once;
-  /// concurrent callers of one key share one compile. A device newer than the compiler gets PTX; `arch` is
-  /// Compiler::arch_for's answer, or where there is no compiler the device's own "sm_NN". `ready` must not throw.
+  /// Calls `ready` once for every spec: as soon as its binary is there, or after all others where another call has it
+  /// under way. Returns after the last, when what was compiled is in the store too. What is neither in memory nor in
+  /// the store is compiled, up to `threads` at once; concurrent callers of one key share one compile. A device newer
+  /// than the compiler gets PTX; `arch` is Compiler::arch_for's answer, or where there is no compiler the device's own
+  /// "sm_NN". `ready` must not throw.
   void get(std::span<const KernelSpec> specs, const DeviceInfo&, int threads, const Ready& ready);
   /// The same, waited for: one result a spec, in order.
   std::vector<Result<std::shared_ptr<const Binary>>> get(std::span<const KernelSpec> specs, const DeviceInfo&,

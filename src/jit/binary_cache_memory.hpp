@@ -56,6 +56,13 @@ class BinaryMemory {
     return {nullptr, flight, owner};
   }
 
+  /// Whether the owner has yet to finish its flight.
+  bool open(const Digest& key, const std::shared_ptr<BinaryFlight>& flight) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = flights_.find(key);
+    return found != flights_.end() && found->second == flight;
+  }
+
   /// Ends the owner's flight: keeps a success, forgets a failure, and wakes everyone who waits. Only the first call for
   /// a flight counts: whether this was it.
   bool finish(const Digest& key, const std::shared_ptr<BinaryFlight>& flight, BinaryResult result) {
@@ -65,19 +72,21 @@ class BinaryMemory {
       // A failed key may be in another owner's flight by now.
       if (found == flights_.end() || found->second != flight) return false;
       flights_.erase(found);
-      if (result.ok()) try {
-          keep(key, *result);
-        } catch (const std::bad_alloc&) {  // not remembered, but those who wait get it
-        }
+      if (result.ok()) keep(key, *result);
     }
     flight->finish(std::move(result));
     return true;
   }
 
  private:
-  void keep(const Digest& key, const std::shared_ptr<const Binary>& binary) {
-    if (!ready_.emplace(key, binary).second) return;
+  /// Where there is no memory, it is not remembered, but those who wait get it.
+  void keep(const Digest& key, const std::shared_ptr<const Binary>& binary) try {
     order_.push_back(key);
+    try {
+      if (!ready_.emplace(key, binary).second) return order_.pop_back();
+    } catch (const std::bad_alloc&) {
+      return order_.pop_back();
+    }
     bytes_ += binary->code.size();
     while (bytes_ > max_bytes_ && order_.size() > 1) {
       const auto oldest = ready_.find(order_.front());
@@ -85,6 +94,7 @@ class BinaryMemory {
       ready_.erase(oldest);
       order_.pop_front();
     }
+  } catch (const std::bad_alloc&) {
   }
 
   const std::size_t max_bytes_;

@@ -62,8 +62,8 @@ class Compiler {
   virtual Result<std::string> arch_for(const DeviceInfo&) = 0;
   /// Told of the kernel of one spec, by its index: from whichever thread compiled it, and from several at once.
   using Done = std::function<void(std::size_t, Result<Binary>)>;
-  /// Thread-safe. Calls `done` once for every spec, as soon as its kernel is compiled, and returns after the last; up
-  /// to `threads` at once (NVRTC) or several specs a translation unit (host). A failure carries the program log, the
+  /// Thread-safe. Calls `done` once for every spec, as soon as its kernel (host: its translation unit, of several
+  /// specs) is compiled, and returns after the last; up to `threads` at once. A failure carries the program log, the
   /// options, the arch, the compiler's version and path. `done` must not throw.
   virtual void compile(std::span<const KernelSpec> specs, const std::string& arch, int threads, const Done& done) = 0;
   /// The same, waited for: in the order of `specs`.

@@ -76,12 +76,15 @@ Result<std::string> NvrtcCompiler::arch_for(const DeviceInfo& device) {
 
 void NvrtcCompiler::compile(std::span<const KernelSpec> specs, const std::string& arch, int threads, const Done& done) {
   const auto nvrtc = library();
+  if (!nvrtc.ok()) {
+    for (std::size_t i = 0; i < specs.size(); ++i) done(i, nvrtc.error());
+    return;
+  }
   const auto compile_one = [&](const KernelSpec& spec) -> Result<Binary> {
-    if (!nvrtc.ok()) return nvrtc.error();
     try {
       return nvrtc_compile(**nvrtc, translation_unit({&spec, 1}), spec.entry(), arch);
-    } catch (const std::exception& error) {
-      return Error{Code::compile, "compiling " + spec.canonical() + ": " + error.what()};
+    } catch (const std::exception& error) {  // no memory, most likely: so none is asked for
+      return Error{Code::compile, error.what()};
     }
   };
   std::atomic<std::size_t> next{0};
@@ -89,7 +92,7 @@ void NvrtcCompiler::compile(std::span<const KernelSpec> specs, const std::string
     for (std::size_t i = next.fetch_add(1); i < specs.size(); i = next.fetch_add(1)) done(i, compile_one(specs[i]));
   };
   // This thread works too, so that a machine out of threads is only slower.
-  std::vector<std::thread> helpers;
+  std::vector<std::jthread> helpers;
   if (threads <= 0) threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 8);
   const auto wanted = std::min(specs.size(), static_cast<std::size_t>(threads));
   try {
@@ -97,7 +100,6 @@ void NvrtcCompiler::compile(std::span<const KernelSpec> specs, const std::string
   } catch (const std::system_error&) {
   }
   work();
-  for (std::thread& helper : helpers) helper.join();
 }
 
 }  // namespace

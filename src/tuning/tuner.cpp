@@ -17,12 +17,13 @@ namespace sl {
 namespace {
 
 // Shares of the time budget after which a phase begins nothing new, so that the next one has time left.
-constexpr double compile_share = 0.7;  // of a chunk of compiles, and the checks of what it makes
+constexpr double compile_share = 0.6;
 constexpr double verify_share = 0.8;
 constexpr double timing_share = 0.1;  // what is kept free for timing when the batch to time on is chosen
 constexpr int baseline_rounds = 5;
 constexpr std::int64_t largest_call = 256 << 20;  // bytes: several times any L2, so that a larger batch ranks the same
 constexpr std::int64_t probe_elements = 1 << 20;  // of x and y, where candidates are checked; at least two images
+constexpr const char* none_loaded = "no candidate could be loaded";
 constexpr const char* none_right = "no candidate computes the right result";
 constexpr std::size_t outcome_length = 400;  // a compiler's log can be pages long; the log has the whole of it
 
@@ -107,12 +108,17 @@ class Tuning {
   void run() {
     if (problem_.empty()) return fail("nothing to compute: n = 0", Code::invalid);
     if (entries_.empty()) return fail("no candidate can run", Code::unsupported);
+    if (to_compile_.empty()) return fail_all(none_loaded);
     begin_chunk();
     const Result<Stream> stream = device_.create_stream();
-    if (!stream.ok()) return fail("no stream to tune on: " + stream.error().message, stream.error().code);
+    if (!stream.ok()) {
+      make(nullptr, problem_);  // what is wrong with the kernels is said first
+      if (!any_alive()) return fail_all(none_loaded);
+      return fail("no stream to tune on: " + stream.error().message, stream.error().code);
+    }
     const OwnStream own(device_, *stream);
     const bool checked = make_on_few(own.get());
-    if (!any_alive()) return fail_all(loaded_ ? none_right : "no candidate could be loaded");
+    if (!any_alive()) return fail_all(loaded_ ? none_right : none_loaded);
     made_ms_ = spent_ms();
     const Result<std::unique_ptr<Workspace>> workspace = make_workspace(own.get());
     if (!workspace.ok()) {
@@ -150,11 +156,13 @@ class Tuning {
     return making_few_ms_ + static_cast<double>(problem.min_bytes()) / options_.host_bytes_per_ms;
   }
 
-  /// What checking the winner on this batch is expected to take: two runs, each as long as the longest check so far,
-  /// and all outputs of both read and looked at.
+  double check_ms() const { return checks_ms_ / std::max(1, checks_); }
+
+  /// What checking the winner on this batch is expected to take: two runs, each as long as checks have taken so far
+  /// (while others were compiled, on the same cores), and all outputs of both read and looked at.
   double last_check_ms(const ConvProblem& problem) const {
     const double y_bytes = static_cast<double>(problem.y_elements()) * static_cast<double>(size_of(problem.dtype));
-    return 2 * (longest_check_ms_ + y_bytes / options_.host_bytes_per_ms);
+    return 2 * (check_ms() + y_bytes / options_.host_bytes_per_ms);
   }
 
   int threads() const {
@@ -166,7 +174,7 @@ class Tuning {
     for (const LeftOut& one : options_.left_out) {
       if (one.schedule != entry.record->schedule || one.config != entry.record->config) continue;
       entry.drop(one.outcome, Code::device);
-      entry.left_out = entry.compiled = true;
+      entry.left_out = true;
       return;
     }
   }
@@ -187,17 +195,16 @@ class Tuning {
   }
 
   /// Makes candidates ready to be timed: compiles them in chunks, as one cannot be stopped, loads each as soon as it is
-  /// there, and checks it where there is a verifier, so that only the slowest compile is waited for. The first chunk
-  /// always, another where it will end in time if it takes as long as the one before; goes on while nothing is right
-  /// (or has loaded) yet, whatever the budget says: nothing unverified may be served in place of what was found wrong.
-  /// The first holds the first guess of every schedule, and what other batches of this shape would choose first: they
-  /// are not to compile anything.
+  /// there, and checks it where there is a verifier, so that only the slowest compile is waited for. The first guess of
+  /// every schedule always, and what other batches of this shape would choose first: they are not to compile anything.
+  /// Goes on while nothing is right (or has loaded) yet, whatever the budget says: nothing unverified may be served in
+  /// place of what was found wrong.
   void make(Verifier* verifier, const ConvProblem& problem) {
+    const auto any = [&] { return verifier != nullptr ? any_right_ : any_alive(); };
     for (;;) {
-      if (!compiling_) {
-        const bool any = verifier != nullptr ? any_right_ : any_alive();
+      if (chunk_.empty()) {
         if (compiled_ == to_compile_.size()) return;
-        if (any && compiled_ >= early_ && left_ms(compile_share) <= chunk_ms_) return;
+        if (compiled_ >= early_ && any() && !time_for_a_chunk()) return;
         begin_chunk();
       }
       while (std::optional<Compiling::Arrival> arrival = compiling_->next()) {
@@ -206,25 +213,31 @@ class Tuning {
         if (verifier != nullptr) check(entry, *verifier, problem);
       }
       for (Entry* const entry : chunk_) {
-        if (!entry->compiled) load(*entry, Error{Code::internal, "the compiler gave no answer"});
+        if (!entry->compiled) load(*entry, Error{Code::internal, "no answer"});
       }
-      compiling_.reset();
-      chunk_ms_ = spent_ms() - chunk_began_ms_;
+      chunk_ = {};
+      chunk_ms_ = compiling_->took_ms();
+      compiling_ms_ += chunk_ms_;
     }
+  }
+
+  /// Whether another will end in time if it takes as long as the one before: within the share of all compiling, and
+  /// before checks must end.
+  bool time_for_a_chunk() const {
+    return compiling_ms_ + chunk_ms_ < options_.budget.time_ms * compile_share && left_ms(verify_share) > chunk_ms_;
   }
 
   /// Beside what this thread does meanwhile, but for one that watches: what crashes is to be known for what it is.
   void begin_chunk() {
     std::size_t chunk = static_cast<std::size_t>(threads());
-    if (options_
-            .watch) {  // hears of it often: a compiler that has hung must not be told from many that take their time
-      chunk = options_.compile_singly ? 1 : chunk;
+    if (options_.watch) {
+      // Who watches hears of it often: a compiler that has hung must not be told from many that take their time.
+      if (options_.compile_singly) chunk = 1;
     } else if (compiled_ == 0 && 2 * early_ > chunk) {
       // NVRTC's front end takes one program at a time, so a chunk that is filled up takes longer: not where the first
       // guesses of many schedules are a good half of it.
       chunk = early_;
     }
-    chunk_began_ms_ = spent_ms();
     chunk_ = std::span(to_compile_).subspan(compiled_, std::min(chunk, to_compile_.size() - compiled_));
     compiled_ += chunk_.size();
     announce("compile", chunk_);
@@ -232,7 +245,8 @@ class Tuning {
     for (const Entry* entry : chunk_) {
       specs.push_back(entry->candidate->schedule->kernel(problem_, entry->candidate->config));
     }
-    compiling_.emplace(cache_, device_.info(), std::move(specs), threads(), options_.overlap && !options_.watch);
+    compiling_.emplace(cache_, device_.info(), std::move(specs), threads(), options_.overlap && !options_.watch,
+                       options_.timing.now);
   }
 
   void load(Entry& entry, Result<std::shared_ptr<const Binary>> binary) {
@@ -321,14 +335,15 @@ class Tuning {
   /// The first guess of every schedule is checked, however late, so that no schedule loses to another's slow compiles.
   void check(Entry& entry, Verifier& verifier, const ConvProblem& problem) {
     if (!entry.alive) return;
-    if (any_right_ && !entry.first && left_ms(verify_share) <= longest_check_ms_) {
+    if (any_right_ && !entry.first && left_ms(verify_share) <= check_ms()) {
       return entry.drop(std::string(skipped_compiled), Code::ok);
     }
     prepare(entry, problem);
     announce("check", entry);
     const double before = spent_ms();
     const Result<double> verified = verifier.verify(entry.launchable);
-    longest_check_ms_ = std::max(longest_check_ms_, spent_ms() - before);
+    checks_ms_ += spent_ms() - before;
+    ++checks_;
     if (!verified.ok()) return drop_wrong(entry, verified.error());
     entry.record->error_over_bound = *verified;
     entry.verified = any_right_ = true;
@@ -470,8 +485,9 @@ class Tuning {
   TuneResult& out_;
   Decision& decision_;
   std::chrono::steady_clock::time_point start_ = options_.timing.now();
-  double making_few_ms_ = 0, longest_check_ms_ = 0, chunk_ms_ = 0;  // what those steps took
-  double chunk_began_ms_ = 0, made_ms_ = 0, scratch_ms_ = 0, timed_ms_ = 0;
+  double making_few_ms_ = 0, chunk_ms_ = 0, compiling_ms_ = 0, checks_ms_ = 0;  // what those steps took
+  int checks_ = 0;
+  double made_ms_ = 0, scratch_ms_ = 0, timed_ms_ = 0;  // when
   std::vector<Entry> entries_;
   std::vector<Entry*> to_compile_;  // in this order
   std::size_t early_ = 0;           // the first so many of them are compiled whatever the budget

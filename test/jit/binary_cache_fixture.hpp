@@ -33,7 +33,7 @@ class CountingCompiler final : public Compiler {
     largest_batch = std::max<std::size_t>(largest_batch, specs.size());
     last_threads = threads;
     std::this_thread::sleep_for(delay);
-    for (std::size_t i = 0; i < specs.size(); ++i) {
+    for (std::size_t i = 0; i < specs.size() && !silent; ++i) {
       const KernelSpec& spec = specs[i];
       ++compiled;
       if (throws) throw std::runtime_error("compiler threw");
@@ -60,7 +60,7 @@ class CountingCompiler final : public Compiler {
 
   std::atomic<int> opened{0}, compiled{0}, batches{0}, failures{0}, last_threads{0};
   std::atomic<std::size_t> largest_batch{0};
-  std::atomic<bool> throws{false};
+  std::atomic<bool> throws{false}, silent{false};
   std::chrono::milliseconds delay{0};
   int newest = 121;
   std::size_t padding = 0;  ///< bytes added to every binary

