@@ -129,9 +129,10 @@ class Bench:
                                        dilation=dil, bias=bias_pointer)
         contenders = {}
         try:
-            started = time.perf_counter()
+            compiled, started = self.context.counters().compiles, time.perf_counter()
             plan = self.context.prepare(args)
             result["prepare_ms"] = (time.perf_counter() - started) * 1e3
+            result["compiles"] = self.context.counters().compiles - compiled
             record = self.context.explain(args)
             result.update(signature=record["problem"], schedule=record.get("schedule"), config=record.get("config"))
             if plan is None:

@@ -27,6 +27,11 @@ class Conv2dArgs(c.Structure):
                 ("beta", c.c_float), ("regular", c.c_int32)]
 
 
+class Counters(c.Structure):
+    _fields_ = [("size", c.c_size_t)] + [(name, c.c_uint64) for name in (
+        "compiles", "binary_hits", "decision_hits", "tunings", "launches", "kept", "fallbacks", "plan_hits", "plan_misses")]
+
+
 class Error(RuntimeError):
     """A call that is neither OK nor KEPT; carries the status and the library's message."""
 
@@ -71,6 +76,7 @@ class Context:
         library.sluice_plan_destroy.argtypes = [c.c_void_p]
         library.sluice_explain.argtypes = [c.c_void_p, c.POINTER(Conv2dArgs), c.c_int32, c.POINTER(c.c_void_p)]
         library.sluice_string_free.argtypes = [c.c_void_p]
+        library.sluice_get_counters.argtypes = [c.c_void_p, c.POINTER(Counters)]
         encode = lambda text: None if text is None else str(text).encode()
         options = Options(c.sizeof(Options), encode(device), policy, encode(cache_dir), encode(routing_table), None, int(force),
                           tune_budget_ms, 0, 0, None, None, 2)
@@ -113,6 +119,11 @@ class Context:
             return json.loads(c.cast(text, c.c_char_p).value.decode())
         finally:
             self.library.sluice_string_free(text)
+
+    def counters(self):
+        counters = Counters(c.sizeof(Counters))
+        self._check(self.library.sluice_get_counters(self.handle, c.byref(counters)))
+        return counters
 
     def close(self):
         if self.handle:

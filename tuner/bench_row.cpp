@@ -1,6 +1,7 @@
 #include "tuner/bench_row.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "tuner/contest.hpp"
@@ -43,7 +44,11 @@ class Row {
 
  private:
   void prepare() {
+    const auto before = std::chrono::steady_clock::now();
+    const std::uint64_t compiled = session_.binaries->counters().compiles;
     auto plan = session_.dispatcher->prepare(row_.problem, nullptr, Regular::yes);
+    row_.prepare_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count();
+    row_.compiles = session_.binaries->counters().compiles - compiled;
     if (!plan.ok()) {
       row_.error = plan.error().message;
     } else if ((*plan)->entry.kind != PlanEntry::Kind::plan) {

@@ -146,6 +146,8 @@ Json results_row(const ResultsRow& row) {
     out["error"] = row.error;
     if (row.device_lost) out["device_lost"] = true;
   }
+  out["prepare_ms"] = row.prepare_ms;
+  out["compiles"] = row.compiles;
   if (row.clock_mhz > 0) out["clock_mhz"] = row.clock_mhz;
   if (row.rivals) add_rivals(out, *row.rivals);
   if (!row.verdict.empty()) out["verdict"] = row.verdict;

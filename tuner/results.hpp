@@ -44,10 +44,12 @@ struct ResultsRow {
   std::optional<Timed> time;
   double copy_us = 0, floor_us = 0;
   double error_over_bound = 0;
-  int registers = 0, smem = 0;                            ///< of the kernel, as compiled
-  int clock_mhz = 0;                                      ///< SM clock right after timing; 0 = unknown
-  std::string error;                                      ///< why there is no time; empty where there is one
-  bool device_lost = false;                               ///< after the error nothing ran in the process any more
+  int registers = 0, smem = 0;  ///< of the kernel, as compiled
+  double prepare_ms = 0;        ///< from the question to a plan: decide, and where it is new compile, check and time
+  std::uint64_t compiles = 0;   ///< kernels compiled in that
+  int clock_mhz = 0;            ///< SM clock right after timing; 0 = unknown
+  std::string error;            ///< why there is no time; empty where there is one
+  bool device_lost = false;     ///< after the error nothing ran in the process any more
   std::vector<std::pair<std::string, double>> schedules;  ///< medians of other schedules in their best configuration
   std::optional<std::vector<RivalRow>> rivals;            ///< none where nobody asked for them
   std::string verdict;                                    ///< against the fastest rival; empty without one

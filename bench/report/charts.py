@@ -91,14 +91,14 @@ def _costs(data, missing):
                             lambda theme: draw_times.cold_start(data.starts, theme)))
     else:
         missing.append("Cold start: not measured (sluice_overhead).")
-    paid = [row for row in data.comparisons if row.prepare_ms]
+    paid = summary.first_uses(data)
     if paid:
         charts.append(Chart("tuning-cost", "Cost of a first use",
-                            "sluice_prepare without a cache, on the host's clock (bench/compare_torch.py): decide, compile every candidate, check each, "
-                            "time them, within the tuning budget of that run.",
+                            "Calls that were new, on the host's clock: decide, compile candidates, check each, time them, within the tuning budget of "
+                            "that run.",
                             f"Cost of a first use by kind of call, {len(paid)} calls.", lambda theme: draw_times.tuning_cost(paid, theme)))
     else:
-        missing.append("Cost of a first use: not measured (prepare_ms of bench/compare_torch.py).")
+        missing.append("Cost of a first use: not measured (prepare_ms of a row that compiled kernels: scripts/measure, first_use).")
     return charts
 
 

@@ -86,12 +86,12 @@ def tuning_cost(rows, theme):
     groups = groups_of(rows)
     figure, (axes,), strip = style.panels(1, 1.8 + 0.34 * len(groups))
     for y, some in enumerate(groups.values()):
-        values = [row.prepare_ms for row in some]
+        values = [row.first_use_ms for row in some]
         middle, low, high = statistics.median(values), percentile(values, 0.1), percentile(values, 0.9)
         axes.barh(y, middle, height=0.6, color=theme.win, gid=style.MARK)
         axes.plot([low, high], [y, y], color=theme.text, linewidth=1.4, marker="|", markersize=7)
         axes.text(max(middle, high) + axes_room(rows), y, milliseconds(middle), va="center", fontsize=10)
-    axes.set_xlim(0, max(percentile([row.prepare_ms for row in some], 0.9) for some in groups.values()) * 1.18)
+    axes.set_xlim(0, max(percentile([row.first_use_ms for row in some], 0.9) for some in groups.values()) * 1.18)
     axes.set_ylim(len(groups) - 0.4, -0.6)
     axes.set_yticks(range(len(groups)), [f"{name} ({len(some)})" for name, some in groups.items()])
     axes.set_xlabel("milliseconds")
@@ -103,7 +103,7 @@ def tuning_cost(rows, theme):
 
 def axes_room(rows):
     """A gap before a bar's label, in milliseconds."""
-    return percentile([row.prepare_ms for row in rows], 0.9) * 0.015
+    return percentile([row.first_use_ms for row in rows], 0.9) * 0.015
 
 
 def untuned(rows, theme):

@@ -52,6 +52,11 @@ def _error(row):
     return None if row.get("error") is None else plain(row["error"]) or "failed"
 
 
+def _first_use(row):
+    """What a call cost that was new. Rows of before `compiles` do not say whether theirs was."""
+    return _number(row, "prepare_ms", required=False) if row.get("compiles") not in (None, 0) else None
+
+
 def comparison(row):
     if "signature" in row:
         call, signature = calls.parse(row["signature"]), _text(row, "signature")
@@ -65,8 +70,8 @@ def comparison(row):
     if error is None and time_us is None:
         error = plain(failed.get("sluice", "no time"))
     return Comparison(call, signature, time_us, _number(row, "copy_us", required=False), None, _text(row, "schedule", False),
-                      _text(row, "config", False), error, rivals, tuple(sorted(set(map(plain, failed)) - {"sluice", "copy"})),
-                      _number(row, "prepare_ms", required=False))
+                      _text(row, "config", False), error, _first_use(row), rivals,
+                      tuple(sorted(set(map(plain, failed)) - {"sluice", "copy"})))
 
 
 def timing(row):
@@ -75,7 +80,7 @@ def timing(row):
     if error is not None:
         return Timing(call, signature, error=error)
     return Timing(call, signature, _number(row, "time_us"), _number(row, "copy_us"), _number(row, "floor_us"), _text(row, "schedule"),
-                  _text(row, "config", False))
+                  _text(row, "config", False), first_use_ms=_first_use(row))
 
 
 def tuned(row):
@@ -240,7 +245,10 @@ class Reader:
         except Bad as error:
             raise Bad(f"{where}: {error}") from None
         if value is not None:
-            self.data.repeated += (kind, value.call) in self.found
+            before = self.found.get((kind, value.call))
+            self.data.repeated += before is not None
+            if isinstance(before, Timing) and value.first_use_ms is None:  # a call is new once
+                value.first_use_ms = before.first_use_ms
             self.found[kind, value.call] = value
         return value
 

@@ -87,9 +87,14 @@ def _untuned(rows):
     return out
 
 
+def first_uses(data):
+    """Rows of calls that were new, one a call: a row beside rivals is among both kinds."""
+    return list({row.signature: row for row in (*data.timings, *data.comparisons) if row.first_use_ms}.values())
+
+
 def summary(data, table):
     """One JSON object. What was not measured is null."""
-    prepare = [row.prepare_ms for row in data.comparisons if row.prepare_ms]
+    prepare = [row.first_use_ms for row in first_uses(data)]
     return {
         "device": data.device, "drivers": data.drivers, "commits": data.commits, "rival_versions": data.rival_versions,
         "inputs": [{"file": name, "holds": what} for name, what in data.files], "repeated_rows": data.repeated,

@@ -15,13 +15,13 @@ class Timing:
     schedule: str = ""
     config: str = ""
     error: str = None  # why it does not count; None where it does
+    first_use_ms: float = None  # None where nothing was compiled: then it was none
 
 
 @dataclasses.dataclass
 class Comparison(Timing):
     rivals: dict = dataclasses.field(default_factory=dict)  # {name: microseconds}
     rivals_failed: tuple = ()
-    prepare_ms: float = None
     commit: str = ""  # of the library that was measured
     taken: bool = None  # by the routing table; None where there is none
 

@@ -9,7 +9,7 @@ import unittest
 from program import DEPTHWISE, ENVIRONMENT, GROUPED, ProgramTest, USAGE
 
 ROW = ["problem", "dtype", "layout", "signature", "time_us", "spread_us", "interval_us", "copy_us", "floor_us", "schedule", "config",
-       "error_over_bound", "registers", "smem", "schedules"]
+       "error_over_bound", "registers", "smem", "schedules", "prepare_ms", "compiles"]
 FAKE_CUDNN = os.environ["FAKE_CUDNN_PATH"]
 
 

@@ -25,7 +25,7 @@ class Measure(ProgramTest):
 
     def test_bad_words_touch_nothing(self):
         self.assertIn("scripts/measure OUT [STAGE...]", self.measure(code=USAGE).stderr)
-        self.assertIn("unknown stage 'benhc'; one of: compile compare bench tune tables",
+        self.assertIn("unknown stage 'benhc'; one of: first_use compile compare bench tune tables",
                       self.measure(self.out, "bench", "benhc", code=USAGE).stderr)
         self.assertIn("no /nowhere/sluice; build it with", self.measure(self.out, "bench", code=ENVIRONMENT, BUILD="/nowhere").stderr)
         self.assertFalse(self.out.exists())
@@ -45,6 +45,12 @@ class Measure(ProgramTest):
         tuned = json.loads((self.out / "decisions.json").read_text())["decisions"]
         self.assertEqual(len({d["problem"] for d in tuned}), len(tuned))
         self.assertTrue(all(d["schedule"] for d in tuned))
+
+        self.measure(self.out, "first_use", **environment)
+        first = json.loads((self.out / "first_use.json").read_text())["rows"]
+        self.assertEqual([one["compiles"] > 0 and one["prepare_ms"] > 0 for one in first], [True, True])
+        self.assertEqual({one["compiles"] for one in rows["kernels"]["rows"]}, {0}, "compiled ahead")
+        self.assertFalse((self.out / "first_use").exists())
 
         again = self.measure(*stages, **environment).stdout  # nothing is measured twice
         self.assertEqual(again.count("calls      0 timed, 0 failed"), 3, again)

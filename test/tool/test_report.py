@@ -25,7 +25,7 @@ def geomean(values):
 
 def row(kernel, batch, time, rival, **more):
     signature = f"g64mb{batch}ic64ih28oc64oh28kh{kernel}ph{kernel // 2} dt=f16 tag=nhwc"
-    return {"signature": signature, "time_us": time, "copy_us": 4.0, "prepare_ms": 100 * batch, "schedule": "dw_flat", "config": "vec=1",
+    return {"signature": signature, "time_us": time, "copy_us": 4.0, "prepare_ms": 100 * batch, "compiles": 9, "schedule": "dw_flat", "config": "vec=1",
             "rivals": {"cudnn": rival, "eager": rival * 2}, **more}
 
 
@@ -206,6 +206,15 @@ class Failures(Report):
         self.assertEqual(self.out.read_bytes(), first, "the same rows give the same page")
         self.assertEqual((numbers["repeated_rows"], numbers["rivals"]["calls"], numbers["rivals"]["geomean_speedup"]), (1, 1, 3))
 
+    def test_a_first_use_is_of_a_row_that_compiled(self):
+        new, warm = row(3, 1, 10, 20), row(3, 1, 11, 20, prepare_ms=5, compiles=0)
+        other = row(5, 1, 10, 20, prepare_ms=7)
+        del other["compiles"]  # of before rows said so
+        for rows in ((new, warm, other), (warm, new, other)):
+            numbers = self.report(self.rows(*rows))
+            self.assertEqual((numbers["prepare_ms"]["calls"], numbers["prepare_ms"]["median"]), (1, 100))
+        self.assertIsNone(self.report(self.rows(warm, other))["prepare_ms"])
+
     def test_texts_of_rows_are_only_texts(self):
         bad = row(3, 2, 10, 20, schedule=EVIL, config="\x1b[31m\u202e", error=f"{EVIL}\n{EVIL}")
         numbers = self.report(self.rows(row(3, 1, 20, 10, schedule=EVIL), bad, header=dict(HEADER, gpu=f"H\"200 {EVIL}", commit=EVIL)))
@@ -310,6 +319,7 @@ class Modules(ProgramTest):
             one.error = "failed" if number % 7 == 0 else None
         for number, one in enumerate(data.timings):
             one.error = "failed" if number % 7 == 0 else None
+            one.first_use_ms = 300.0 + 13 * number
         data.tuned = [Tuned(one.call, one.signature, one.time_us, {FIRST: (one.time_us * 3 if number % 5 else None, "no"),
                                                                         MODEL: (one.time_us * 1.2 if number % 9 else None, "no")})
                       for number, one in enumerate(data.comparisons)]
