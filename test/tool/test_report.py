@@ -140,9 +140,10 @@ class Measured(Report):
         rows = json.loads(results.read_text())["rows"]
         self.assertEqual((numbers["device"], numbers["commits"], numbers["routing_table"]), ("host", ["abc"], None))
         self.assertAlmostEqual(numbers["copy"]["bench"]["time_over_copy"] / geomean([one["time_us"] / one["copy_us"] for one in rows]), 1, delta=1e-3)
-        self.assertEqual(numbers["charts"], [{"name": "copy", "marks": 2, "failures": 0}])
+        self.assertEqual(numbers["charts"], [{"name": name, "marks": 2, "failures": 0} for name in ("copy", "tuning-cost")])
+        self.assertEqual(numbers["prepare_ms"]["calls"], 2)
         self.assertIsNone(numbers["rivals"])
-        self.assertEqual(len(numbers["not_measured"]), 4)
+        self.assertEqual(len(numbers["not_measured"]), 3)
         self.assertIn("Not measured", self.page().text)
 
     def test_rows_of_bench_beside_cudnn_are_comparisons_too(self):
