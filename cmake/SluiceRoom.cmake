@@ -2,7 +2,8 @@
 
 # The sanitizers' presets leave optimisation out: compiling costs more than running. Not so where the tests spend their time.
 if(SLUICE_SANITIZE)
-  set(hot core/*.cpp jit/kernel_source.cpp reference/*.cpp device/host/*.cpp schedules/common.cpp schedules/config.cpp routing/derive*.cpp routing/fit*.cpp routing/grow_tree.cpp)
+  set(hot core/*.cpp reference/*.cpp device/host/*.cpp jit/kernel_source.cpp schedules/common.cpp schedules/config.cpp
+          routing/derive*.cpp routing/fit*.cpp routing/grow_tree.cpp)
   list(TRANSFORM hot PREPEND "${PROJECT_SOURCE_DIR}/src/")
   file(GLOB hot CONFIGURE_DEPENDS ${hot})
   set_source_files_properties(${hot} PROPERTIES COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON)  # which has other flags
