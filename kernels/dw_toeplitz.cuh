@@ -23,6 +23,7 @@ struct PlaneMatrix {
   static constexpr int X_LATE = late(X), Y_LATE = late(Y);
   static constexpr int CHUNKS = (X + X_LATE + 7) / 8, TILES = (Y + Y_LATE + 7) / 8;
   static constexpr bool SAME = SH == 1 && SW == 1 && Cfg::P == Cfg::H && Cfg::Q == Cfg::W;
+  static constexpr int REACH = (Cfg::R - 1) * Cfg::DIL_H * Cfg::W + (Cfg::S - 1) * Cfg::DIL_W;
 
   /// The pixel under the first tap of output n.
   SL_DEVICE static constexpr int origin(int n) {
@@ -30,11 +31,17 @@ struct PlaneMatrix {
   }
   /// Whether some tap of tile j's outputs may be in chunk i, however late both begin.
   SL_DEVICE static constexpr bool used(int i, int j) {
-    const int reach = (Cfg::R - 1) * Cfg::DIL_H * Cfg::W + (Cfg::S - 1) * Cfg::DIL_W;
     if (i >= CHUNKS || j >= TILES) return false;
-    if (SAME) return 8 * (i - j) + 7 >= origin(0) && 8 * (i - j) - 7 <= origin(0) + reach;
+    if (SAME) return 8 * (i - j) + 7 >= origin(0) && 8 * (i - j) - 7 <= origin(0) + REACH;
     const int first = 8 * j - Y_LATE > 0 ? 8 * j - Y_LATE : 0, last = 8 * j + 7 < Y ? 8 * j + 7 : Y - 1;
-    return 8 * i + 7 >= lowest(first, last) && 8 * i - X_LATE <= highest(first, last) + reach;
+    return 8 * i + 7 >= lowest(first, last) && 8 * i - X_LATE <= highest(first, last) + REACH;
+  }
+  /// The chunks that tile j may use, from an even one on; a negative one or one beyond CHUNKS is none. Trying every
+  /// chunk for every tile instead is what takes longest to compile.
+  static constexpr int WINDOW = SAME ? (REACH + 14) / 8 + 4 : CHUNKS + 1;
+  SL_DEVICE static constexpr int window(int j) {
+    constexpr int BEFORE = 7 - origin(0), ROUND = (BEFORE + 15) / 16 * 16;  // keeps what is divided positive
+    return SAME ? (8 * j + ROUND - BEFORE) / 16 * 2 - ROUND / 8 : 0;
   }
   /// Least and greatest origin of outputs first to last: a row of outputs may reach beyond where the next one begins.
   SL_DEVICE static constexpr int lowest(int first, int last) {
@@ -176,8 +183,9 @@ SL_DEVICE void multiply_planes(const SlParams& p, const MatrixTurn<Cfg>& turn, i
       const int at = static_cast<int>(load_shared(column + 32 * j)) + 2 * t - x_late;
       const Shared b = table + 2 * (at + (at % 2 != 0 ? LENGTH - 1 : 0));
       SL_UNROLL
-      for (int i = 0; i < M::CHUNKS; ++i) {
-        if (M::used(i, j)) to[i] = load_shared(b + 16 * i);
+      for (int d = 0; d < M::WINDOW; ++d) {
+        const int i = M::window(j) + d;
+        if (i >= 0 && M::used(i, j)) to[i] = load_shared(b + 16 * i);
       }
     };
     load(words[mine * SHARE % 2], mine * SHARE);
@@ -189,7 +197,9 @@ SL_DEVICE void multiply_planes(const SlParams& p, const MatrixTurn<Cfg>& turn, i
       SL_UNROLL
       for (int i = 0; i < 4 * GROUPS; ++i) sum[i / 4][i % 4] = 0.0F;
       SL_UNROLL
-      for (int i = 0; i < M::CHUNKS; i += 2) {
+      for (int d = 0; d < M::WINDOW; d += 2) {
+        const int i = M::window(j) + d;
+        if (i < 0 || i >= M::CHUNKS) continue;
         const unsigned low = words[j % 2][i], high = words[j % 2][i + 1 < M::CHUNKS ? i + 1 : i];
         SL_UNROLL
         for (int group = 0; group < GROUPS; ++group) {
