@@ -88,6 +88,7 @@ struct BandProducts {
     for (int half = 0; half < HALVES; ++half) {
       SL_UNROLL
       for (int q = 0; q < TILES_Q; ++q) {
+        if (Filters::first_chunk(q) >= Filters::end_chunk(q)) continue;  // sees the padding alone
         SL_UNROLL
         for (int i = Filters::first_chunk(q) / 2; 2 * i < Filters::end_chunk(q); ++i) {
           const unsigned(&quad)[4] = a[half / G][(half % G + turn) % RING][i];
@@ -106,8 +107,8 @@ struct BandProducts {
     }
   }
 
-  /// Planes of one chunk: the two halves of a product's inner dimension are two filter rows.
-  static constexpr bool PAIRED = C == 1 && G == 1;
+  /// Planes of one chunk and outputs of one: the two halves of a product's inner dimension are two filter rows.
+  static constexpr bool PAIRED = C == 1 && G == 1 && TILES_Q == 1;
   SL_DEVICE static void compute_pairs(Sums& sums, Shared at, Shared filter, const typename Filters::Bands& kept) {
     constexpr int WORD = -Filters::FIRST;
     at = at + thread_id() % 32 / 16 * (ROW_BYTES - 16);

@@ -238,9 +238,6 @@ Refusal fits(const ConvProblem& p, const Config& config) {
   }
   if (split > 8 || threads / 32 % split != 0) return refuse("split", split, "at most 8, dividing the warps");
   if (config.get("blocks") * threads > 2048) return refuse("blocks", config.get("blocks"), "more threads than fit");
-  if (groups == 1 && row_of(p).chunks == 1 && p.q > 8) {  // compute_pairs()
-    return refuse("groups", groups, "rows of x of one chunk of 8 columns give 8 columns of y");
-  }
   const Shape s(p, config);
   if (!s.stream && !power_of_two(channels)) return refuse("channels", channels, "a power of two");
   if (s.registers > 200) return refuse("groups", groups, "too many registers");

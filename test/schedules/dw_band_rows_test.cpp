@@ -54,5 +54,18 @@ TEST(DwBandRows, TilesOfEvenHeight) {
   test_shapes(dw_band_rows, cases);
 }
 
+// Planes of one chunk of columns whose padding gives outputs of several: filter rows are not paired there.
+TEST(DwBandRows, OutputsWiderThanTheirPlanes) {
+  const ShapeCase cases[] = {
+      {"g12mb2ic12ih5iw7oc12oh14ow14kh5kw5ph6pw5 dt=f16 tag=nhwc",
+       "channels=8,images=1,groups=1,pack=1,split=1,threads=256,blocks=2,grid=2"},
+      {"g12mb2ic12ih5iw7oc12oh14ow14kh5kw5ph6pw5 dt=bf16 tag=nhwc bias=f32",
+       "channels=8,images=2,groups=1,pack=2,split=1,threads=256,blocks=1,grid=1"},
+      {"g3mb2ic3ih6iw6oc3oh9ow17kh9kw9ph5pw9 dt=f16 act=relu",
+       "channels=1,images=2,groups=1,pack=1,split=1,threads=64,blocks=1,grid=1"},
+  };
+  test_shapes(dw_band_rows, cases);
+}
+
 }  // namespace
 }  // namespace sl::test

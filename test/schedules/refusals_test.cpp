@@ -232,7 +232,6 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
   const ConvProblem small = parsed("g12ic12ih7oc12oh7kh7ph3 dt=f16 tag=nchw");
   const ConvProblem folded = parsed("g12ic12ih14oc12oh14kh7ph3");
   const ConvProblem even = parsed("g12ic12ih9iw10oc12oh9ow10kh3kw3ph1pw1 dt=f16 tag=nchw");
-  const ConvProblem wider = parsed("g12ic12ih5iw7oc12oh14ow14kh5kw5ph6pw5 dt=f16 tag=nhwc");
   const ConvProblem halves = parsed("g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nhwc");
   const ConvProblem stem = parsed("g1ic3ih30oc64oh15kh7sh2ph3 dt=f16 tag=nchw");
   const ConvProblem planes = parsed("g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nchw");
@@ -327,8 +326,6 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
       {&dw_band_rows, &even, "channels=4,images=4,groups=2,pack=2,split=1,threads=128,blocks=1,grid=132", nullptr},
       {&dw_band_rows, &even, "channels=3,images=4,groups=2,pack=2,split=1,threads=128,blocks=1,grid=132",
        "channels = 3"},
-      {&dw_band_rows, &wider, "channels=8,images=1,groups=1,pack=1,split=1,threads=256,blocks=2,grid=132",
-       "groups = 1"},
       {&dw_band_rows, &even, "channels=4,images=4,groups=9,pack=2,split=1,threads=128,blocks=1,grid=132", "groups = 9"},
       {&dw_band_rows, &even, "channels=4,images=4,groups=2,pack=3,split=1,threads=128,blocks=1,grid=132", "pack = 3"},
       {&dw_band_rows, &even, "channels=4,images=4,groups=2,pack=2,split=3,threads=128,blocks=1,grid=132", "split = 3"},
