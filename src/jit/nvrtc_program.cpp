@@ -1,14 +1,16 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <vector>
 
+#include "jit/cubin.hpp"
 #include "jit/nvrtc.hpp"
 
 namespace sl {
 namespace {
 
-// No toolkit header is included, so no include path is given. -v puts registers and spills into the log. -minimal
+// No toolkit header is included, so no include path is given. -v puts what is spilled into the log. -minimal
 // leaves out declarations that kernels have no use for, textures and the like: the same machine code, and its front
 // end, which takes one program at a time, ends some 10 ms earlier. It comes last, since NVRTC has it from 12.4 on only.
 constexpr std::array<const char*, 4> common_options{"--std=c++17", "-default-device", "--ptxas-options=-v", "-minimal"};
@@ -60,7 +62,7 @@ std::string without_end(std::string text) {
   return text;
 }
 
-/// The number that stands before `unit`, as in "Used 32 registers"; 0 where the unit is absent.
+/// The number that stands before `unit`, as in "36 bytes spill loads"; 0 where the unit is absent.
 int number_before(std::string_view log, std::string_view unit) {
   const auto at = log.find(unit);
   if (at == std::string_view::npos) return 0;
@@ -75,10 +77,13 @@ int number_before(std::string_view log, std::string_view unit) {
 
 std::span<const char* const> nvrtc_options() { return common_options; }
 
-void read_ptxas_log(std::string_view log, Binary& binary) {
-  binary.registers = number_before(log, " registers");
-  binary.spill_bytes = std::max(number_before(log, " bytes spill stores"), number_before(log, " bytes spill loads"));
-  binary.static_smem = number_before(log, " bytes smem");
+std::optional<int> spilled(std::string_view log, std::string_view entry) {
+  const std::string head = "Function properties for " + std::string(entry) + "\n";
+  const auto at = log.find(head);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view line = log.substr(at + head.size(), log.find('\n', at + head.size()) - at - head.size());
+  if (line.find(" bytes spill") == std::string_view::npos) return std::nullopt;
+  return std::max(number_before(line, " bytes spill stores"), number_before(line, " bytes spill loads"));
 }
 
 Result<Binary> nvrtc_compile(const NvrtcLibrary& library, const std::string& source, const std::string& entry,
@@ -119,7 +124,12 @@ Result<Binary> nvrtc_compile(const NvrtcLibrary& library, const std::string& sou
   binary.entry = entry;
   binary.arch = arch;
   binary.compiler = "nvrtc " + library.version_text();
-  read_ptxas_log(program.log(), binary);
+  if (!ptx) {
+    const CubinResources resources = cubin_resources(binary.code, entry);
+    binary.registers = resources.registers;
+    binary.static_smem = resources.static_smem;
+    binary.spill_bytes = spilled(program.log(), entry).value_or(resources.stack);
+  }
   return binary;
 }
 

@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <random>
+
 #include "jit/backends.hpp"
+#include "jit/cubin.hpp"
 #include "jit/host_kernels.hpp"
 
 namespace sl {
@@ -135,20 +140,81 @@ TEST_F(Nvrtc, AnArchThatItDoesNotKnowIsAnErrorNotACrash) {
   EXPECT_NE(binaries[0].error().message.find("sm_1"), std::string::npos) << binaries[0].error().message;
 }
 
-TEST(NvrtcLog, ResourcesAreReadFromPtxas) {
-  Binary binary;
-  read_ptxas_log(
-      "ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function 'k' for 'sm_90'\n"
+TEST(NvrtcLog, SpillsAreThoseOfTheKernel) {
+  const std::string log =
+      "ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function 'other' for 'sm_90'\n"
+      "ptxas info    : Function properties for other\n    8 bytes stack frame, 8 bytes spill stores, 8 bytes spill "
+      "loads\n"
+      "ptxas info    : Used 32 registers\nptxas info    : Compiling entry function 'k' for 'sm_90'\n"
       "ptxas info    : Function properties for k\n    24 bytes stack frame, 20 bytes spill stores, 36 bytes spill "
       "loads\n"
-      "ptxas info    : Used 255 registers, used 1 barriers, 6144 bytes smem, 712 bytes cmem[0]\n",
-      binary);
-  EXPECT_EQ(binary.registers, 255);
-  EXPECT_EQ(binary.spill_bytes, 36);
-  EXPECT_EQ(binary.static_smem, 6144);
-  Binary silent;
-  read_ptxas_log("", silent);
-  EXPECT_EQ(silent.registers + silent.spill_bytes + silent.static_smem, 0);
+      "ptxas info    : Used 255 registers, used 1 barriers, 6144 bytes smem, 712 bytes cmem[0]\n";
+  EXPECT_EQ(spilled(log, "k"), 36);
+  EXPECT_EQ(spilled(log, "other"), 8);
+  EXPECT_EQ(spilled(log, "oth"), std::nullopt);
+  EXPECT_EQ(spilled("", "k"), std::nullopt);
+  EXPECT_EQ(spilled("ptxas info    : Function properties for k\n", "k"), std::nullopt);
+}
+
+// What a kernel takes is read from its cubin: as ptxas says, wherever its log is there.
+TEST_F(Nvrtc, ResourcesAreThoseOfTheCubin) {
+  auto library = open_nvrtc(compiler->identity().path);
+  ASSERT_TRUE(library.ok()) << library.error().message;
+  const std::string source = R"(
+extern "C" __global__ void plain(float* p) { p[threadIdx.x] += 1.0F; }
+extern "C" __global__ void __launch_bounds__(1024, 2) tight(const float* x, float* y, int n) {
+  __shared__ float tile[1234];
+  float a[64];
+#pragma unroll
+  for (int i = 0; i < 64; ++i) a[i] = x[i * n + threadIdx.x];
+  tile[threadIdx.x] = a[0];
+  __syncthreads();
+  for (int j = 0; j < n; ++j) {
+#pragma unroll
+    for (int i = 0; i < 64; ++i) a[i] = a[i] * tile[j] + a[(i + 1) % 64];
+  }
+#pragma unroll
+  for (int i = 0; i < 64; ++i) y[i * n + threadIdx.x] = a[i];
+})";
+  for (const char* const arch : {"sm_80", "sm_90", "sm_120"}) {
+    const auto plain = nvrtc_compile(*library, source, "plain", arch);
+    const auto tight = nvrtc_compile(*library, source, "tight", arch);
+    ASSERT_TRUE(plain.ok() && tight.ok()) << arch;
+    EXPECT_GT(plain->registers, 4) << arch;
+    EXPECT_LT(plain->registers, 32) << arch;
+    EXPECT_EQ(plain->static_smem + plain->spill_bytes, 0) << arch;
+    EXPECT_TRUE(tight->registers == 32 || tight->registers == 64)
+        << arch << " " << tight->registers;  // sm_120: one block
+    EXPECT_GE(tight->static_smem, 4 * 1234) << arch;
+    EXPECT_LE(tight->static_smem, 4 * 1234 + 1024) << arch;
+    EXPECT_GE(tight->spill_bytes, 100) << arch;
+    EXPECT_GE(cubin_resources(tight->code, "tight").stack, 100) << arch;  // where there is no log
+    EXPECT_EQ(cubin_resources(plain->code, "plain").stack, 0) << arch;
+    EXPECT_EQ(cubin_resources(plain->code, "absent").registers, 0) << arch;
+  }
+}
+
+TEST_F(Nvrtc, ADamagedCubinSaysLessAndHarmsNothing) {
+  const KernelSpec spec = test::testing_kernel("decode", "memory");
+  const auto binaries = compiler->compile({&spec, 1}, "sm_90", 1);
+  ASSERT_TRUE(binaries[0].ok()) << binaries[0].error().message;
+  const std::string& code = binaries[0]->code;
+  EXPECT_GT(cubin_resources(code, spec.entry()).registers, 0);
+  EXPECT_EQ(cubin_resources("", spec.entry()).registers, 0);
+  EXPECT_EQ(cubin_resources("not a cubin", spec.entry()).registers, 0);
+  std::mt19937 random(7);
+  for (int i = 0; i < 2000; ++i) {
+    const std::unique_ptr<char[]> exact(new char[code.size()]);  // so that the address sanitizer sees its end
+    std::copy(code.begin(), code.end(), exact.get());
+    const std::size_t size = i % 2 == 0 ? random() % code.size() : code.size();
+    for (int hits = i % 2 == 0 ? 0 : 8; hits > 0; --hits) {  // among the headers half of the time
+      const std::size_t table = code.size() > 4096 ? code.size() - random() % 4096 - 1 : random() % code.size();
+      exact[hits % 2 == 0 ? table : random() % 64] = static_cast<char>(random());
+    }
+    const std::unique_ptr<char[]> cut(new char[size + 1]);
+    std::copy(exact.get(), exact.get() + size, cut.get());
+    cubin_resources({cut.get(), size}, spec.entry());
+  }
 }
 
 }  // namespace
