@@ -1,13 +1,8 @@
 // Shapes of grp_tf32 that pay on large problems only, so that the problem table, which is small, never chooses them.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
-#include "schedules/host_runner.hpp"
 #include "schedules/list.hpp"
 #include "schedules/shape_cases.hpp"
-#include "support/check.hpp"
-#include "support/problems.hpp"
 
 namespace sl::test {
 namespace {
@@ -52,44 +47,8 @@ constexpr ShapeCase cases[] = {
 
 TEST(GrpTf32, ShapesForLargeProblems) { test_shapes(grp_tf32, cases); }
 
-/// Numbers from the smallest to the largest, some of each in every window: subnormal ones, which the matrix unit takes
-/// for 0, and those that have no halves.
 TEST(GrpTf32, NumbersOfEverySize) {
-  std::string why_not;
-  if (!host_compiler_present(&why_not)) GTEST_SKIP() << why_not;
-  HostRunner runner;
-  std::vector<Job> jobs;
-  for (const char* text : {"g3mb2ic24ih9oc24oh9kh3ph1", "g3mb2ic24ih9oc24oh9kh3ph1", "g3mb2ic12ih9oc12oh9kh3ph1"}) {
-    const Result<ConvProblem> problem = parse(text);
-    ASSERT_TRUE(problem.ok()) << problem.error().message;
-    const Config config = grp_tf32.configs(*problem, runner.info()).front();
-    jobs.push_back({.problem = *problem, .schedule = &grp_tf32, .config = config, .seed = test_seed(37)});
-  }
-  const Status compiled = runner.compile(jobs);
-  ASSERT_TRUE(compiled.ok()) << compiled.error().message;
-  for (const Job& job : jobs) {
-    // Powers of two of the factors, which vary by `spread` from element to element.
-    struct Sizes {
-      int x, w, spread;
-    };
-    for (const Sizes& sizes : {Sizes{-126, 0, 20}, Sizes{0, -126, 20}, Sizes{-70, -70, 8}, Sizes{-130, 100, 10},
-                               Sizes{90, -120, 20}, Sizes{56, 56, 4}, Sizes{125, -20, 1}, Sizes{0, 0, 60}}) {
-      HostData data = job.data();
-      const auto resize = [&](std::vector<std::byte>& values, std::int64_t count, int power) {
-        for (std::int64_t i = 0; i < count; ++i) {
-          const int more = static_cast<int>(i * 7 % (2 * sizes.spread + 1)) - sizes.spread;
-          store_element(DType::f32, values.data(), i,
-                        std::ldexp(load_element(DType::f32, values.data(), i), power + more));
-        }
-      };
-      resize(data.x, job.problem.x_elements(), sizes.x);
-      resize(data.w, job.problem.w_elements(), sizes.w);
-      const auto y = runner.run(job, data);
-      ASSERT_TRUE(y.ok()) << job.what() << ": " << y.error().message;
-      EXPECT_TRUE(output_is_right({job.problem, job.seed, job.fill, Arithmetic::mma, job.what()}, data, *y))
-          << "x about 2^" << sizes.x << ", w about 2^" << sizes.w;
-    }
-  }
+  test_sizes_of_numbers(grp_tf32, {"g3mb2ic24ih9oc24oh9kh3ph1", "g3mb2ic12ih9oc12oh9kh3ph1"});
 }
 
 }  // namespace

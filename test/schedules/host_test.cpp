@@ -185,7 +185,7 @@ TEST_F(HostSchedules, PadsBeyondTheKernel) {
     }
   }
   for (const Layout layout : {Layout::nchw, Layout::nhwc}) {  // what takes no 16-bit type
-    for (const Schedule* const schedule : {&grp_outer, &grp_tf32}) {
+    for (const Schedule* const schedule : {&grp_outer, &grp_tf32, &mult_tf32}) {
       ConvProblem problem = test_problem("grp8_pad_beyond");
       problem.layout = layout;
       problem.dtype = DType::f32;

@@ -212,6 +212,15 @@ TEST(Refusals, NameTheFieldAndItsValue) {
       {&mult_mma, "g8ic8ih9oc64oh7kh3dh1ph1 dt=f16 tag=nchw", "dil_h = 2"},
       {&mult_mma, "g3ic3ih9oc24oh9kh3ph1 dt=f16 tag=nhwc align=8", "align = 8"},
       {&mult_mma, "g4ic8ih29oc64oh29kh29ph14 dt=f16 tag=nchw", "r * s = 841"},
+      {&mult_tf32, "g3ic3ih9oc24oh9kh5ph2 align=4", nullptr},
+      {&mult_tf32, "g1ic3ih9oc64oh5kh7sh2ph3 tag=nhwc", nullptr},
+      {&mult_tf32, "g4ic32ih9oc64oh8kh4dh1ph2", nullptr},
+      {&mult_tf32, "g1ic3ih9oc64oh5kh7sh2ph3 dt=f16 tag=nhwc", "dt = f16"},
+      {&mult_tf32, "g2ic32ih9oc32oh9kh5ph2", "c / groups = 16"},
+      {&mult_tf32, "g8ic8ih9oc96oh9kh5ph2 tag=nhwc", "k / groups = 12"},
+      {&mult_tf32, "g8ic8ih9oc64oh9kh3ph1", "r * s * c / groups = 9"},
+      {&mult_tf32, "g4ic32ih9oc32oh9kh9ph4", "r * s * c / groups = 648"},
+      {&mult_tf32, "g1ic8ih9iw16000oc8oh9ow2000kh3kw3ph1pw1dw7000", "shared memory = 3591936"},
       {&dw_flat, "mb1g1ic1ih1iw600000000oc1oh1ow600000000kh1kw1", "w = 600000000"},
   };
   for (const RefusalCase& c : cases) {
@@ -233,6 +242,7 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
   const ConvProblem folded = parsed("g12ic12ih14oc12oh14kh7ph3");
   const ConvProblem even = parsed("g12ic12ih9iw10oc12oh9ow10kh3kw3ph1pw1 dt=f16 tag=nchw");
   const ConvProblem halves = parsed("g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nhwc");
+  const ConvProblem image = parsed("g1ic3ih30oc64oh15kh7sh2ph3");
   const ConvProblem stem = parsed("g1ic3ih30oc64oh15kh7sh2ph3 dt=f16 tag=nchw");
   const ConvProblem planes = parsed("g8ic32ih9oc32oh9kh3ph1 dt=f16 tag=nchw");
   const ConvProblem large = parsed("g8ic8ih14oc8oh14kh13ph6");
@@ -412,6 +422,30 @@ TEST(Refusals, ConfigurationsFromFilesAreChecked) {
       {&mult_mma, &stem, "out_units=8,units=4,part=2,tiles=1,rows=1,stages=3,blocks=1,threads=128", "stages = 3"},
       {&mult_mma, &stem, "out_units=8,units=4,part=2,tiles=1,rows=1,stages=2,blocks=1,threads=96", "threads = 96"},
       {&mult_mma, &stem, "out_units=8,units=8,part=8,tiles=1,rows=1,stages=1,blocks=1,threads=64", "units = 8"},
+      {&mult_tf32, &image, "out_units=8,units=4,part=2,down=2,tiles=1,rows=2,words=2,stages=1,blocks=1,threads=128",
+       nullptr},
+      {&mult_tf32, &image, "out_units=8,units=3,part=2,down=2,tiles=1,rows=2,words=2,stages=1,blocks=1,threads=128",
+       "units = 3"},
+      {&mult_tf32, &image, "out_units=6,units=2,part=2,down=2,tiles=1,rows=2,words=2,stages=1,blocks=1,threads=96",
+       "out_units = 6"},
+      {&mult_tf32, &image, "out_units=8,units=4,part=8,down=2,tiles=1,rows=2,words=2,stages=1,blocks=1,threads=128",
+       "part = 8"},
+      {&mult_tf32, &image, "out_units=8,units=4,part=2,down=9,tiles=1,rows=2,words=2,stages=1,blocks=1,threads=128",
+       "down = 9"},
+      {&mult_tf32, &image, "out_units=8,units=4,part=2,down=2,tiles=17,rows=2,words=2,stages=1,blocks=1,threads=128",
+       "tiles = 17"},
+      {&mult_tf32, &image, "out_units=8,units=4,part=2,down=2,tiles=1,rows=17,words=2,stages=1,blocks=1,threads=128",
+       "rows = 17"},
+      {&mult_tf32, &image, "out_units=8,units=4,part=2,down=2,tiles=1,rows=2,words=3,stages=1,blocks=1,threads=128",
+       "words = 3"},
+      {&mult_tf32, &image, "out_units=8,units=4,part=2,down=2,tiles=1,rows=2,words=2,stages=3,blocks=1,threads=128",
+       "stages = 3"},
+      {&mult_tf32, &image, "out_units=8,units=4,part=2,down=2,tiles=1,rows=2,words=2,stages=1,blocks=1,threads=96",
+       "threads = 96"},
+      {&mult_tf32, &image, "out_units=8,units=4,part=4,down=1,tiles=2,rows=8,words=2,stages=2,blocks=1,threads=128",
+       "tiles = 2"},
+      {&mult_tf32, &image, "out_units=8,units=8,part=4,down=2,tiles=1,rows=1,words=1,stages=1,blocks=1,threads=32",
+       "units = 8"},
       {&grp_reduce, &grouped, "lanes=64,threads=128", "lanes = 64"},
       {&grp_reduce, &grouped, "lanes=128,threads=128", nullptr},
   };
