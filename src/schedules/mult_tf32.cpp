@@ -4,6 +4,7 @@
 // shared memory (2: its parts), stages of buffering, blocks of a chunk of outputs (a run-time number: it costs no
 // compilation).
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "schedules/common.hpp"
@@ -20,7 +21,6 @@ constexpr std::int64_t most_taps = 448;         // beyond, the unrolled products
 
 struct Shape {
   int out_units = 1, units = 1, part = 1, down = 1, tiles = 1, rows = 1, words = 1, stages = 1, threads = 32;
-  friend bool operator==(const Shape&, const Shape&) = default;
 };
 Shape shape_of(const Config& c) {
   return {c.get("out_units"), c.get("units"), c.get("part"),   c.get("down"),   c.get("tiles"),
@@ -65,14 +65,18 @@ std::int64_t smem_bytes(const ConvProblem& p, const Shape& s) {
   return weight_bytes(p, s) + s.stages * buffer_bytes(p, s) + 4 * s.threads * copies(p, s);
 }
 
-/// Sums, both parts of a fragment of A for each place and of B for each unit, and about 56 besides.
+/// Sums, both parts of a fragment of A for each place and of B for each unit, and about 56 besides; more where words
+/// lie apart in many ways.
 std::int64_t registers_of(const ConvProblem& p, const Shape& s) {
   const std::int64_t places = std::int64_t{s.part} * s.down;
-  return 4 * places * s.units + 8 * places + 4 * s.units + 56 + (p.needs_64bit_offsets() ? 16 : 0);
+  const bool many = p.dil_h > 1 && p.r > 1 && p.channels_per_group() > 1;
+  const std::int64_t own = 4 * places * s.units + 8 * places + 4 * s.units + (many ? 68 : 56);
+  return std::max<std::int64_t>(112, own) + (p.needs_64bit_offsets() ? 16 : 0);
 }
-
+/// What the compiler is held to; each of four schedulers has a quarter of the registers.
 std::int64_t blocks_beside(const ConvProblem& p, const Shape& s) {
-  return std::clamp<std::int64_t>(65536 / (round_up(registers_of(p, s), 8) * s.threads), 1, 16);
+  const std::int64_t warps = 4 * (512 / round_up(registers_of(p, s), 8));
+  return std::clamp<std::int64_t>(warps / (s.threads / 32), 1, 16);
 }
 
 StreamedWork work_of(const ConvProblem& p, const Shape& s) {
@@ -97,13 +101,7 @@ Refusal can_run(const ConvProblem& p, const DeviceInfo& device) {
   return std::nullopt;
 }
 
-Refusal fits(const ConvProblem& p, const Config& config) {
-  if (Refusal refusal = wrong_knobs(
-          config, {"out_units", "units", "part", "down", "tiles", "rows", "words", "stages", "blocks", "threads"})) {
-    return refusal;
-  }
-  if (Refusal refusal = wrong_threads(config)) return refusal;
-  const Shape s = shape_of(config);
+Refusal illegal(const ConvProblem& p, const Shape& s) {
   const std::int64_t per = per_group(p);
   if (s.units > 8 || per % s.units != 0) {
     return refuse("units", s.units, "at most 8; divides a group's " + std::to_string(per));
@@ -124,104 +122,119 @@ Refusal fits(const ConvProblem& p, const Config& config) {
   if (registers_of(p, s) > std::min<std::int64_t>(most_registers, 65536 / s.threads / 8 * 8)) {
     return refuse("units", s.units, "too many registers with these threads");
   }
+  return std::nullopt;
+}
+
+Refusal fits(const ConvProblem& p, const Config& config) {
+  if (Refusal refusal = wrong_knobs(
+          config, {"out_units", "units", "part", "down", "tiles", "rows", "words", "stages", "blocks", "threads"})) {
+    return refusal;
+  }
+  if (Refusal refusal = wrong_threads(config)) return refusal;
+  const Shape s = shape_of(config);
+  if (Refusal refusal = illegal(p, s)) return refusal;
   if (work_of(p, s).chunks * config.get("blocks") > max_grid) {
     return refuse("blocks", config.get("blocks"), "needs more blocks than the 2147483647 of a grid");
   }
   return std::nullopt;
 }
 
+/// What bounds the blocks beside each other; they all read a tile ahead.
 TileModel model_of(const ConvProblem& p, const Shape& s) {
-  const StreamedWork work = work_of(p, s);
-  const std::int64_t places = std::int64_t{s.part} * s.down, products = places * s.units;
-  const auto inputs = static_cast<double>(channels(p, s) * rows_in(p, s) * columns_in(p, s));
-  const double own = static_cast<double>(channels(p, s) * high(s) * p.stride_h * wide(s) * p.stride_w);
-  const auto turns = static_cast<double>(steps(p));
-  const int stores = nhwc(p) ? std::min(4, 2 * s.units) : s.part;  // elements of one
   TileModel m;
-  m.tiles = work.tiles * work.chunks;
   m.smem = smem_bytes(p, s);
-  m.registers = registers_of(p, s) - 8;  // blocks_beside() holds the compiler to it
+  m.registers = 65536 / (blocks_beside(p, s) * s.threads) / 8 * 8 - 8;
   m.threads = s.threads;
-  m.stages = 2;  // the next tile is on its way, whether it has a buffer of its own or not
-  m.bytes_in = 4 * inputs;
-  m.bytes_out = 4.0 * static_cast<double>(wide(s) * high(s) * 8 * s.out_units);
-  m.border = std::max(1.0, inputs / own);
-  m.fetch = 40 + 22 * static_cast<double>(copies(p, s));
-  // A product takes 6.1 cycles of a scheduler, in which it issues nothing else; the model counts 0.75 a cycle.
-  m.task = 100 + static_cast<double>(products) * (10 + 16.0 / stores + 0.75 * 3 * 6.1 * turns) +
-           turns * static_cast<double>(places * (s.words == 2 ? 8 : 12) + s.units);
-  m.tasks = s.out_units / s.units * s.rows * s.tiles;
-  m.rounds = ceil_div(m.tasks, s.threads / 32);
-  m.wavefronts =
-      static_cast<double>(m.tasks) * turns * static_cast<double>(4 * s.words * places + 4 * s.units) + inputs / 8;
+  m.stages = 2;
   return m;
 }
+/// Blocks of a chunk: equally many tiles for all; 0 where a second buffer would stay empty.
+int blocks_of(const ConvProblem& p, const Shape& s, const DeviceInfo& device) {
+  const StreamedWork work = work_of(p, s);
+  if (const auto blocks = streaming_blocks(work, model_of(p, s), device)) return *blocks;
+  return s.stages == 2 ? 0 : static_cast<int>(std::min(work.tiles, (max_grid - 1) / work.chunks));  // a tile each
+}
 
-/// The whole space, in the order of the model.
-std::vector<Shape> ranked_shapes(const ConvProblem& p, const DeviceInfo& device) {
+/// Cycles of the whole problem, about as an H200 takes them.
+double cycles(const ConvProblem& p, const Shape& s, int blocks, const DeviceInfo& device) {
+  const StreamedWork work = work_of(p, s);
+  const double multiprocessors = std::max(1, device.sm_count),
+               turns = static_cast<double>(ceil_div(work.tiles, blocks));
+  const double all = static_cast<double>(work.chunks) * std::min<double>(blocks, static_cast<double>(work.tiles));
+  const double beside =
+      std::min(static_cast<double>(resident_blocks(model_of(p, s), device)), std::ceil(all / multiprocessors));
+  const double waves = std::ceil(all / (beside * multiprocessors));
+  const double places = s.part * s.down, units = s.units, warps = s.threads / 32.0;
+  // A step's cycles of a scheduler: products take 6.1 and nothing else is issued meanwhile; of shared memory:
+  // wavefronts.
+  const double issued = places * units * 3 * 6.1 + places * (s.words == 2 ? 8 : 12) + units;
+  const double read = 4 * (4 * s.words * places + 4 * units);
+  const double stores = nhwc(p) ? std::min(4, 2 * s.units) : s.part;  // elements of one
+  const double task = static_cast<double>(steps(p)) * std::cbrt(issued * issued * issued + read * read * read) + 130 +
+                      places * units * (14 + 20 / stores);
+  const auto tasks = static_cast<double>(s.out_units / s.units * s.rows * s.tiles);
+  const double fetch = 60 + 30 * static_cast<double>(copies(p, s));  // of a warp
+  const double bytes = 4.0 * static_cast<double>(wide(s) * high(s) * 8 * s.out_units);
+  const double together = beside * std::max((tasks * task + warps * fetch) / 4, bytes / 19);
+  const double alone = std::ceil(tasks / warps) * task * std::max(1.0, warps / 4) + fetch + 800;
+  // Schedulers have equally many warps only where blocks are of whole fours.
+  const double uneven = 0.25 * (4 * std::ceil(warps / 4) / warps - 1);
+  const double few = std::max(0.0, 1 - beside * warps / 12), apart = beside > 2 ? 0 : beside > 1 ? 0.04 : 0.08;
+  const double weights = 60 * static_cast<double>(s.out_units * steps(p)) / warps;
+  return waves * (2500 + weights + turns * std::max(together, alone) * (1 + apart + uneven + 0.5 * few * few));
+}
+
+/// Tiles of a warp's share and how many warps divide a block's: those that were fast on an H200, and their like.
+struct Kind {
+  int part, down, tiles, rows, split;
+};
+constexpr Kind kinds[] = {{4, 1, 1, 8, 4}, {4, 1, 1, 4, 4}, {4, 1, 1, 7, 7}, {4, 1, 1, 14, 7}, {4, 1, 2, 4, 4},
+                          {2, 2, 1, 4, 4}, {2, 2, 2, 4, 4}, {2, 2, 1, 8, 4}, {2, 2, 1, 2, 2},  {2, 1, 1, 4, 4},
+                          {2, 1, 1, 8, 4}, {1, 4, 7, 1, 7}, {1, 4, 4, 2, 4}, {1, 4, 2, 2, 4},  {1, 4, 1, 4, 4},
+                          {1, 2, 1, 4, 4}, {1, 2, 2, 2, 4}, {1, 1, 1, 4, 4}, {1, 1, 2, 2, 4},  {1, 1, 1, 2, 2}};
+
+/// In the order of the model, one of each kind: others differ by what lies in shared memory.
+std::vector<Shape> ranked_shapes(const ConvProblem& p, const DeviceInfo& device, std::int64_t smem_limit) {
+  const int per = static_cast<int>(std::min<std::int64_t>(per_group(p), 64));
+  const int units = per % 4 == 0 ? 4 : per % 3 == 0 ? 3 : per % 2 == 0 ? 2 : 1;
   std::vector<std::pair<double, Shape>> found;
-  for (const int out_units : {4, 8, 12, 16, 2, 1}) {
-    if (out_units > units_in_all(p)) continue;
-    for (const int units : {4, 3, 2, 1}) {
-      if (out_units % units != 0 || per_group(p) % units != 0) continue;
-      for (const auto& [part, down] : {std::pair{4, 1}, {2, 2}, {1, 4}, {2, 1}, {1, 2}, {1, 1}}) {
-        for (const int tiles : {1, 2, 4, 7}) {
-          if (8 * part * (tiles - 1) >= p.q) continue;
-          for (const int rows : {1, 2, 4, 8}) {
-            if (2 * down * (rows - 1) >= p.p) continue;
-            for (const int split : {1, 2, 4, 8}) {
-              const int threads = 32 * split * (out_units / units);
-              if (split > rows * tiles || threads < 64 || threads > 384) continue;
-              for (const int words : {2, 1}) {
-                for (const int stages : {2, 1}) {
-                  const Shape s = {out_units, units, part, down, tiles, rows, words, stages, threads};
-                  found.emplace_back(cycles(model_of(p, s), device), s);
-                }
-              }
-            }
-          }
+  for (const int out_units : {units, 2 * units, 3 * units}) {
+    for (const auto& [part, down, tiles, rows, split] : kinds) {
+      if (8 * part * (tiles - 1) >= p.q || 2 * down * (rows - 1) >= p.p) continue;
+      std::optional<std::pair<double, Shape>> best;
+      for (const int words : {2, 1}) {
+        for (const int stages : {2, 1}) {
+          const Shape s = {out_units, units, part, down, tiles, rows, words, stages, 32 * split * (out_units / units)};
+          const int blocks =
+              s.threads > 384 || illegal(p, s) || smem_bytes(p, s) > smem_limit ? 0 : blocks_of(p, s, device);
+          if (blocks == 0) continue;
+          const double estimate = cycles(p, s, blocks, device);
+          if (!best || estimate < best->first) best = {estimate, s};
         }
       }
+      if (best) found.push_back(*best);
     }
   }
   return fastest_first(std::move(found));
 }
 
 std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
-  const std::int64_t smem_limit = std::max(device.smem_optin, static_smem_limit);
+  std::vector<Shape> shapes = ranked_shapes(p, device, std::max(device.smem_optin, static_smem_limit));
+  if (shapes.empty()) shapes.emplace_back();  // the smallest: fits whatever the shape of the problem, see can_run
+  if (shapes.size() > 8) shapes.resize(8);
   std::vector<Config> configs;
-  const auto consider = [&](const Shape& s) {
-    if (configs.size() == 8) return;
-    Config config{{{"out_units", s.out_units},
-                   {"units", s.units},
-                   {"part", s.part},
-                   {"down", s.down},
-                   {"tiles", s.tiles},
-                   {"rows", s.rows},
-                   {"words", s.words},
-                   {"stages", s.stages},
-                   {"blocks", 1},
-                   {"threads", s.threads}}};
-    if (fits(p, config) || smem_bytes(p, s) > smem_limit) return;
-    const auto blocks = streaming_blocks(work_of(p, s), model_of(p, s), device);
-    if (!blocks && s.stages == 2) return;  // a tile a block
-    if (blocks) {
-      config.knobs[8].second = *blocks;
-    } else {
-      config.knobs[8].second = static_cast<int>(std::min(work_of(p, s).tiles, (max_grid - 1) / work_of(p, s).chunks));
-    }
-    if (std::find(configs.begin(), configs.end(), config) == configs.end()) configs.push_back(std::move(config));
-  };
-  std::vector<Shape> kinds;  // one of each: others differ by their buffers
-  for (const Shape& shape : ranked_shapes(p, device)) {
-    Shape kind = shape;
-    kind.stages = 1;
-    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) continue;
-    const std::size_t before = configs.size();
-    consider(shape);
-    if (configs.size() > before) kinds.push_back(kind);
+  for (const Shape& s : shapes) {
+    configs.push_back({{{"out_units", s.out_units},
+                        {"units", s.units},
+                        {"part", s.part},
+                        {"down", s.down},
+                        {"tiles", s.tiles},
+                        {"rows", s.rows},
+                        {"words", s.words},
+                        {"stages", s.stages},
+                        {"blocks", blocks_of(p, s, device)},
+                        {"threads", s.threads}}});
   }
-  if (configs.empty()) consider({});  // fits whatever the shape of the problem, see can_run
   return configs;
 }
 
