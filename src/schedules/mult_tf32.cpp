@@ -71,7 +71,7 @@ std::int64_t registers_of(const ConvProblem& p, const Shape& s) {
   const std::int64_t places = std::int64_t{s.part} * s.down;
   const bool many = p.dil_h > 1 && p.r > 1 && p.channels_per_group() > 1;
   const std::int64_t own = 4 * places * s.units + 8 * places + 4 * s.units + (many ? 68 : 56);
-  return std::max<std::int64_t>(112, own) + (p.needs_64bit_offsets() ? 16 : 0);
+  return std::max<std::int64_t>(112, own) + (p.needs_64bit_offsets() ? 24 : 0);
 }
 /// What the compiler is held to; each of four schedulers has a quarter of the registers.
 std::int64_t blocks_beside(const ConvProblem& p, const Shape& s) {
