@@ -1,13 +1,13 @@
 # Precompiled headers, for builds from nothing: parsing the standard library, nlohmann_json and GoogleTest costs clang, and g++ in
-# tests, more than the rest of most files. Off unless asked for: they hide an #include that is missing. So g++ never gets one
-# outside the tests: it gains little there, and the `release` build finds what src/, tuner/ and bench/ do not include.
+# tests and under a sanitizer, more than the rest of most files. Off unless asked for: they hide an #include that is missing. So
+# g++ gets none for its `release` build outside the tests: that finds what src/, tuner/ and bench/ do not include.
 option(SLUICE_PRECOMPILE "Precompile the headers that most files include" OFF)
 
 # sluice_precompile(<kind> <target>...): the targets share one precompiled header, cmake/precompiled_<kind>.hpp. Compilers refuse
 # one that was made with other flags (an error here): so there is one for each directory with its own, and one each for -fPIC
 # and -fPIE.
 function(sluice_precompile kind)
-  if(NOT SLUICE_PRECOMPILE OR (CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT kind STREQUAL test))
+  if(NOT SLUICE_PRECOMPILE OR (CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT SLUICE_SANITIZE AND NOT kind STREQUAL test))
     return()
   endif()
   foreach(target ${ARGN})
