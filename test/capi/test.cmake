@@ -16,6 +16,7 @@ if(NOT SLUICE_SANITIZE)  # a consumer would need the sanitizer's run-time librar
     COMMAND "${consume}" subdirectory "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}/consume/subdirectory" "${CMAKE_CXX_COMPILER_LAUNCHER}"
             "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}}")
   set_tests_properties(capi_consume_package capi_consume_subdirectory PROPERTIES TIMEOUT 1200 LABELS consume)
+  set_tests_properties(capi_consume_subdirectory PROPERTIES COST 60)  # among the long ones, should there be no cache
 endif()
 
 # What the C ABI's hot path is made of, from the inside, on a device that counts.
