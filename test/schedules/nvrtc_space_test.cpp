@@ -76,10 +76,16 @@ std::int64_t value_class(const std::string& name, std::int64_t value) {
       {"Q", {7}},
       {"PAD_TOP", {0}},
       {"PAD_LEFT", {0}},
+      {"TOP", {0}},
+      {"LEFT", {0}},
       {"ROWS", {}},
       {"STRIPS", {1}},
       {"Y_ROW", {}},
       {"ROW_CHUNKS", {}},
+      {"ROW_COPIES", {}},
+      {"ROW_START", {0}},
+      {"SLOTS", {1, 4}},
+      {"HH", {1, 8}},
       {"UNIT_CHUNKS", {}},
       {"IMAGE_CHUNKS", {}},
       {"GROUP_CHUNKS", {}},
@@ -146,21 +152,20 @@ std::vector<int> pairs_of(const Compile& compile, std::map<std::string, int>& id
   return pairs;
 }
 
-/// A covering choice: the compile with most pairs not seen yet, again and again, up to `limit`. Returns how many pairs
-/// of how many are covered.
+/// A covering choice: the compile with most pairs not seen yet, again and again, up to `limit`; then without those
+/// whose pairs later ones have brought too. Returns how many pairs of how many are covered.
 std::pair<std::size_t, std::size_t> cover(std::vector<Compile>& space, std::size_t limit) {
   std::map<std::string, int> ids;
   std::vector<std::vector<int>> pairs;
   for (const Compile& compile : space) pairs.push_back(pairs_of(compile, ids));
-  std::vector<bool> seen(ids.size(), false);
+  std::vector<int> seen(ids.size(), 0);  // by how many of those chosen
+  const auto times = [&](int pair) -> int& { return seen[static_cast<std::size_t>(pair)]; };
   const auto fresh = [&](std::size_t i) {
-    return std::count_if(pairs[i].begin(), pairs[i].end(),
-                         [&](int pair) { return !seen[static_cast<std::size_t>(pair)]; });
+    return std::count_if(pairs[i].begin(), pairs[i].end(), [&](int pair) { return times(pair) == 0; });
   };
   std::priority_queue<std::pair<std::ptrdiff_t, std::size_t>> queue;  // counts only fall, so a stale one is a bound
   for (std::size_t i = 0; i < space.size(); ++i) queue.emplace(fresh(i), i);
-  std::vector<Compile> chosen;
-  std::size_t covered = 0;
+  std::vector<std::size_t> chosen;
   while (!queue.empty() && chosen.size() < limit) {
     const auto [count, i] = queue.top();
     queue.pop();
@@ -170,12 +175,19 @@ std::pair<std::size_t, std::size_t> cover(std::vector<Compile>& space, std::size
       queue.emplace(now, i);
       continue;
     }
-    for (const int pair : pairs[i]) seen[static_cast<std::size_t>(pair)] = true;
-    covered += static_cast<std::size_t>(now);
-    chosen.push_back(space[i]);
+    for (const int pair : pairs[i]) ++times(pair);
+    chosen.push_back(i);
   }
-  space = std::move(chosen);
-  return {covered, ids.size()};
+  std::vector<Compile> needed;
+  for (const std::size_t i : chosen) {
+    if (std::any_of(pairs[i].begin(), pairs[i].end(), [&](int pair) { return times(pair) == 1; })) {
+      needed.push_back(space[i]);
+    } else {
+      for (const int pair : pairs[i]) --times(pair);
+    }
+  }
+  space = std::move(needed);
+  return {static_cast<std::size_t>(std::count_if(seen.begin(), seen.end(), [](int n) { return n > 0; })), ids.size()};
 }
 
 TEST(NvrtcSpace, CompilesWithoutSpills) {
