@@ -164,7 +164,8 @@ struct MultTf32 {
     int line, column, channel;
     bool real;
     SL_DEVICE explicit Piece(int turn) {
-      const int i = thread_id() + turn * THREADS, piece = TOGETHER > 1 ? i % PIECES : i;
+      // Found again for every tile, or it would stay in registers while the products need them.
+      const int i = keep(thread_id()) + turn * THREADS, piece = TOGETHER > 1 ? i % PIECES : i;
       line = TOGETHER > 1 ? i / PIECES : 0;
       column = NHWC ? piece / CHANNELS : piece;
       channel = NHWC ? piece % CHANNELS : 0;
@@ -299,7 +300,7 @@ struct MultTf32 {
   }
 
   SL_DEVICE void store(const SlParams& p, I n, const Spot& at, Sums& sum) const {
-    const int t = lane % 4;
+    const int t = keep(lane % 4);  // so that the bias is not in registers while the products need them
     float all = 0.0F;
     SL_UNROLL
     for (int i = 0; i < PLACES * UNITS * 4; ++i) {
