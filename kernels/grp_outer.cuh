@@ -52,8 +52,8 @@ struct GrpOuter {
   static constexpr int ABREAST = power(VECTORS, 8), ACROSS = 32 / ABREAST;
   static constexpr int ROW_JOBS = VECTORS / ABREAST, JOBS = DEEP * ROW_JOBS, WARPS = Cfg::THREADS / 32;
   static constexpr int STEPS = (LENGTH + ACROSS - 1) / ACROSS;
-  static constexpr int share(int all, int most) {
-    return (all + (all + most - 1) / most - 1) / ((all + most - 1) / most);
+  static constexpr int share(int all, int most) {  // NCHW may have no vectors, and so none
+    return all <= most ? all : (all + (all + most - 1) / most - 1) / ((all + most - 1) / most);
   }
   static constexpr int BATCH = share(STEPS, 16);  // loads on their way at once, of each of
   static constexpr int AT_ONCE = share((JOBS + WARPS - 1) / WARPS, 16 / BATCH);  // jobs

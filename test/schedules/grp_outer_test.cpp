@@ -36,6 +36,8 @@ constexpr ShapeCase cases[] = {
      "outs=8,rows=2,cols=4,lanes=2,high=3,wide=3,threads=32"},
     {"g2mb2ic16ih9iw9oc16oh9ow9kh1kw1ph0pw0", "outs=8,rows=4,cols=2,lanes=2,high=3,wide=5,threads=32"},
     {"g2mb1ic16ih8iw11oc16oh9ow8kh2kw4ph1pw0", "outs=8,rows=1,cols=8,lanes=2,high=9,wide=1,threads=32"},
+    // The stem of a network: fewer channels than a vector has.
+    {"g1mb1ic3ih30iw30oc64oh15ow15kh7kw7sh2sw2ph3pw3", "outs=8,rows=1,cols=4,lanes=4,high=15,wide=4,threads=256"},
     // Odd numbers of channels and of taps; lanes that are a share of a group; the last block's lanes beyond the last.
     {"g2mb1ic6ih9iw9oc8oh9ow9kh3kw3ph1pw1 tag=nhwc", "outs=4,rows=2,cols=8,lanes=2,high=5,wide=2,threads=32"},
     {"g2mb1ic6ih9iw9oc8oh9ow9kh3kw3ph1pw1", "outs=4,rows=2,cols=8,lanes=2,high=5,wide=2,threads=32"},

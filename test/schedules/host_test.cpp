@@ -91,7 +91,8 @@ TEST_F(HostSchedules, RandomProblems) {
   std::vector<Job> jobs;
   const std::uint64_t seed = test_seed(20);
   RecordProperty("seed", std::to_string(seed));
-  const auto problems = small_problem({.max_macs = 60000, .max_outputs = 2000, .max_multiplier = 16, .empty = false});
+  const auto problems =
+      small_problem({.max_macs = 60000, .max_outputs = 2000, .max_multiplier = 16, .max_beyond = 12, .empty = false});
   const std::size_t count = full_tests() ? 400 : 50;
   for (std::size_t i = 0; i < count; ++i) {
     add_jobs(jobs, problems(rc::Random(seed + i), 100).value(), runner.info(), i);

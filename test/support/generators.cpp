@@ -26,8 +26,8 @@ Axis pick_axis(const SmallProblemOptions& options) {
   axis.stride = pick(1, *rc::gen::element<std::int64_t>(1, 2, options.max_stride));
   axis.dilation = pick(1, *rc::gen::element<std::int64_t>(1, 1, options.max_dilation));
   const std::int64_t effective = (axis.taps - 1) * axis.dilation + 1;
-  const auto most = rc::gen::element<std::int64_t>(effective / 2, effective / 2, effective / 2, effective - 1,
-                                                   effective - 1, effective + 12);
+  const auto most =
+      rc::gen::element<std::int64_t>(effective / 2, effective / 2, effective - 1, effective + options.max_beyond);
   axis.pad = pick(0, *most);
   axis.far_pad = pick(0, *most);
   const std::int64_t least = std::max<std::int64_t>(1, effective - axis.pad - axis.far_pad);

@@ -18,7 +18,8 @@ struct SmallProblemOptions {
   std::int64_t max_stride = 4;
   std::int64_t max_channels_per_group = 8;
   std::int64_t max_multiplier = 16;
-  bool empty = true;  ///< now and then n = 0
+  std::int64_t max_beyond = 2;  ///< rows and columns of padding further out than a kernel reaches
+  bool empty = true;            ///< now and then n = 0
 };
 
 /// Valid, normalised problems with every field random, within the bounds. Shrinks towards one 1x1 output of f32 nchw.

@@ -91,7 +91,7 @@ class Shipped(Report):
         folder = self.folder / "report"
         numbers = self.report(*sorted(SHIPPED.glob("*.json*")), out=folder)
         lines = [json.loads(line) for path in sorted(SHIPPED.glob("compare*.jsonl")) for line in path.read_text().splitlines()]
-        for name in ("grid.json", "networks.json", "networks_before.json", "networks_earlier.json"):
+        for name in ("grid.json", "networks.json", "networks_earlier.json"):
             lines += json.loads((SHIPPED / name).read_text())["rows"]
         rows = {one["signature"]: min(one["rivals"].values()) / one["time_us"] for one in lines if "gpu" not in one}  # the last file's, of one call in several
         rivals = numbers["rivals"]
@@ -103,7 +103,7 @@ class Shipped(Report):
         self.assertEqual(sum(one["calls"] for one in rivals["by_commit"].values()), len(rows))
         self.assertEqual(self.chart(numbers, "speedup"), {"name": "speedup", "marks": len(rows), "failures": 0})
 
-        bench = {one["signature"]: one for name in ("grid.json", "kernels.json", "kernels_earlier.json", "kernels_large.json", "networks.json", "networks_before.json", "networks_earlier.json")
+        bench = {one["signature"]: one for name in ("first_use.json", "grid.json", "kernels.json", "networks.json", "networks_earlier.json", "networks_more.json")
                  for one in json.loads((SHIPPED / name).read_text())["rows"]}.values()
         self.assertEqual(self.chart(numbers, "copy"), {"name": "copy", "marks": len(bench), "failures": 0})
         self.assertAlmostEqual(numbers["copy"]["bench"]["percent_of_copy"], 100 * geomean([one["copy_us"] / one["time_us"] for one in bench]), delta=0.05)
