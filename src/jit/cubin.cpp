@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t section_table_at = 40, section_count_at = 60, section_names_at = 62;
 constexpr std::size_t section_size = 64, symbol_size = 24;
 constexpr std::uint32_t symbol_table = 2;  // a section's type
+constexpr int reserved_smem =
+    1024;  // sm_90 and newer: the kernel's own begins behind it, which ptxas -v does not count
 // A record of .nv.info: format, attribute, size of what follows; here the symbol's number and the value.
 constexpr std::uint8_t sized_value = 0x04, frame_size = 0x11, register_count = 0x2f;
 
@@ -92,9 +94,11 @@ CubinResources cubin_resources(std::string_view cubin, std::string_view entry) {
   const std::string shared = ".nv.shared." + std::string(entry);
   std::optional<std::uint32_t> symbol;
   std::string_view info;
+  bool reserves = false;
   for (std::uint32_t i = 0; i < sections.count(); ++i) {
     const Section section = sections.section(i);
     if (section.name == shared) found.static_smem = static_cast<int>(section.size & 0x7fffffffU);
+    reserves = reserves || section.name == ".nv.shared.reserved.0";
     if (section.name == ".nv.info") info = section.content;
     if (section.type != symbol_table) continue;
     const std::string_view names = sections.section(section.link).content;
@@ -102,6 +106,7 @@ CubinResources cubin_resources(std::string_view cubin, std::string_view entry) {
       if (text_at(names, number_at<std::uint32_t>(section.content, s * symbol_size)) == entry) symbol = s;
     }
   }
+  if (reserves && found.static_smem >= reserved_smem) found.static_smem -= reserved_smem;
   if (symbol) {
     found.registers = value_of(info, register_count, *symbol);
     found.stack = value_of(info, frame_size, *symbol);
