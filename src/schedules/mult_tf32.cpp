@@ -172,7 +172,8 @@ double cycles(const ConvProblem& p, const Shape& s, int blocks, const DeviceInfo
   const double stores = nhwc(p) ? std::min(4, 2 * s.units) : s.part;  // elements of one
   const double task = static_cast<double>(steps(p)) * std::cbrt(issued * issued * issued + read * read * read) + 130 +
                       places * units * (14 + 20 / stores);
-  const auto tasks = static_cast<double>(s.out_units / s.units * s.rows * s.tiles);
+  const int shares = s.out_units / s.units;  // of a block's outputs, a warp each
+  const double tasks = shares * s.rows * s.tiles;
   const double fetch = 60 + 30 * static_cast<double>(copies(p, s));  // of a warp
   const double bytes = 4.0 * static_cast<double>(wide(s) * high(s) * 8 * s.out_units);
   const double together = beside * std::max((tasks * task + warps * fetch) / 4, bytes / 19);
