@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t section_table_at = 40, section_count_at = 60, section_names_at = 62;
 constexpr std::size_t section_size = 64, symbol_size = 24;
 constexpr std::uint32_t symbol_table = 2;  // a section's type
-constexpr int reserved_smem =
-    1024;  // sm_90 and newer: the kernel's own begins behind it, which ptxas -v does not count
+// From sm_90 on: the kernel's own shared memory begins behind it, and ptxas -v does not count it.
+constexpr int reserved_smem = 1024;
 // A record of .nv.info: format, attribute, size of what follows; here the symbol's number and the value.
 constexpr std::uint8_t sized_value = 0x04, frame_size = 0x11, register_count = 0x2f;
 
