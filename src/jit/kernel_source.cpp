@@ -1,9 +1,10 @@
 // The embedded kernel sources and the digest of one with everything it includes.
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstdint>
 #include <map>
 #include <mutex>
-#include <set>
 
 #include "core/digest.hpp"
 #include "core/embedded.hpp"
@@ -55,17 +56,39 @@ std::size_t end_of_token(std::string_view text, std::size_t at) {
   return std::min(end + 1, text.size());
 }
 
-void collect(std::string_view path, std::set<std::string_view>& seen) {
-  if (!seen.insert(path).second) return;
-  for (const std::string_view include : quoted_includes(kernel_source(path))) collect(include, seen);
+/// What a character is where no comment or literal is under way. `special`: one may begin.
+enum class CharKind : std::uint8_t { plain, blank, newline, special };
+constexpr auto char_kinds = [] {
+  std::array<CharKind, 256> kinds{};
+  for (const char c : std::string_view(" \t\r")) kinds[static_cast<unsigned char>(c)] = CharKind::blank;
+  for (const char c : std::string_view("/\"'")) kinds[static_cast<unsigned char>(c)] = CharKind::special;
+  kinds['\n'] = CharKind::newline;
+  return kinds;
+}();
+
+/// Of a file what digests need, kept once it is known: most schedules include the same headers.
+struct Parsed {
+  std::vector<std::string_view> includes;
+  std::string code;
+};
+using ParsedFiles = std::map<std::string, Parsed, std::less<>>;
+
+void collect(std::string_view path, ParsedFiles& files, std::map<std::string_view, const Parsed*>& seen) {
+  auto known = files.find(path);
+  if (known == files.end()) {
+    const std::string_view text = kernel_source(path);
+    known = files.emplace(path, Parsed{quoted_includes(text), kernel_code(text)}).first;
+  }
+  if (!seen.emplace(path, &known->second).second) return;
+  for (const std::string_view include : known->second.includes) collect(include, files, seen);
 }
 
-Digest compute_digest(std::string_view source) {
-  std::set<std::string_view> paths;
-  collect(source, paths);
+Digest compute_digest(std::string_view source, ParsedFiles& files) {
+  std::map<std::string_view, const Parsed*> seen;
+  collect(source, files, seen);
   KeyBuilder key;
   key.add("source", source);
-  for (const std::string_view path : paths) key.add(path, kernel_code(kernel_source(path)));
+  for (const auto& [path, file] : seen) key.add(path, file->code);
   return key.finish();
 }
 
@@ -77,26 +100,40 @@ std::string_view kernel_source(std::string_view path) {
   return {};
 }
 
+// The digests of a first call's schedules go over some hundred thousand characters, and no processor guesses what comes
+// after one of them: so nothing here branches on it but for the few that may begin a comment or a literal.
 std::string kernel_code(std::string_view text) {
-  std::string code;
-  code.reserve(text.size());
-  bool blank = false;  // seen since the last character of this line
+  std::string code(text.size(), '\0');
+  char* out = code.data();  // never ahead of what was read
+  bool blank = false;       // seen since the last character of this line
+  bool in_line = false;     // this line has a character
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = end_of_token(text, at);
     const char c = text[at];
-    const bool comment = end > at && c == '/';
-    if (comment || c == ' ' || c == '\t' || c == '\r') {
-      blank = true;
-    } else if (c == '\n') {
-      blank = false;
-      if (!code.empty() && code.back() != '\n') code += '\n';
-    } else {
-      if (blank && !code.empty() && code.back() != '\n') code += ' ';
-      blank = false;
-      code += end > at ? text.substr(at, end - at) : text.substr(at, 1);
+    const CharKind kind = char_kinds[static_cast<unsigned char>(c)];
+    if (kind != CharKind::special) [[likely]] {
+      const bool plain = kind == CharKind::plain, is_blank = kind == CharKind::blank;
+      *out = ' ';
+      out += static_cast<int>(plain & blank & in_line);
+      *out = c;
+      out += static_cast<int>(plain | (!is_blank & in_line));
+      in_line = plain | (is_blank & in_line);
+      blank = is_blank;
+      ++at;
+      continue;
     }
-    at = end > at ? end : at + 1;
+    const std::size_t token = end_of_token(text, at);
+    const std::size_t end = std::max(at + 1, token);
+    if (token > at && c == '/') {
+      blank = true;
+    } else {
+      if (blank && in_line) *out++ = ' ';
+      out = std::copy(text.begin() + at, text.begin() + end, out);
+      blank = false;
+      in_line = true;
+    }
+    at = end;
   }
+  code.resize(static_cast<std::size_t>(out - code.data()));
   return code;
 }
 
@@ -110,13 +147,17 @@ Digest kernel_source_digest(std::string_view source) {
   // Embedded text never changes, so a digest is computed once a process. Leaked: other threads may outlive statics.
   struct Memo {
     std::mutex mutex;
+    ParsedFiles files;
     std::map<std::string, Digest, std::less<>> digests;
   };
   static Memo& memo = *new Memo;
-  if (kernel_source(source).empty()) return compute_digest(source);  // unknown names are not remembered: bounded
+  if (kernel_source(source).empty()) {  // unknown names are not remembered: bounded
+    ParsedFiles none;
+    return compute_digest(source, none);
+  }
   const std::lock_guard lock(memo.mutex);
   if (const auto found = memo.digests.find(source); found != memo.digests.end()) return found->second;
-  return memo.digests.emplace(std::string(source), compute_digest(source)).first->second;
+  return memo.digests.emplace(std::string(source), compute_digest(source, memo.files)).first->second;
 }
 
 }  // namespace sl
