@@ -38,13 +38,23 @@ inline std::uint64_t plan_hash(const PlanTable::Key& key) noexcept {
   return sum ^ (sum >> 32);
 }
 
+/// An atomic word that needs no constructor: zeroed memory is an array of them.
+struct PlanTable::Word {
+  std::uint64_t value;
+
+  std::uint64_t load(std::memory_order order) const noexcept {
+    return std::atomic_ref(const_cast<std::uint64_t&>(value)).load(order);
+  }
+  void store(std::uint64_t desired, std::memory_order order) noexcept { std::atomic_ref(value).store(desired, order); }
+};
+
 // Fences would do with relaxed words, but the thread sanitizer cannot see fences. Acquire loads and release stores of
 // the words say the same thing (Boehm, "Can seqlocks get along with programming language memory models?"), and on x86
 // they cost nothing: a reader that sees any new word also sees the odd sequence number stored before it.
 struct alignas(64) PlanTable::Slot {
-  std::atomic<std::uint64_t> sequence{0};  // odd while a writer is inside
-  std::array<std::atomic<std::uint64_t>, PlanTable::key_words> key{};
-  std::array<std::atomic<std::uint64_t>, PlanWords::count> entry{};
+  Word sequence;  // odd while a writer is inside
+  std::array<Word, PlanTable::key_words> key;
+  std::array<Word, PlanWords::count> entry;
 
   bool holds(const Key& wanted) const noexcept {
     std::uint64_t differ = 0;
@@ -85,7 +95,7 @@ struct alignas(64) PlanTable::Slot {
 };
 
 struct alignas(64) PlanTable::Tags {
-  std::array<std::atomic<std::uint64_t>, ways> tag{};  // 0 = never used; only a hint, the slot decides
+  std::array<Word, ways> tag;  // 0 = never used; only a hint, the slot decides
 };
 
 /// PlanTable::find(), inline.

@@ -1,7 +1,11 @@
 #include "dispatch/plan_table.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <mutex>
+#include <new>
+#include <type_traits>
 
 #include "dispatch/plan_slot.hpp"
 
@@ -12,11 +16,22 @@ std::size_t table_size(std::size_t capacity) { return std::bit_ceil(std::max(cap
 
 }  // namespace
 
+void PlanTable::Unmap::operator()(void* pages) const noexcept { ::munmap(pages, bytes); }
+
+template <class T>
+PlanTable::Pages<T> PlanTable::zeroed(std::size_t count) {
+  static_assert(std::is_trivial_v<T>, "zeroed memory holds such objects without being told");
+  const std::size_t bytes = count * sizeof(T);
+  void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  return {static_cast<T*>(pages), Unmap{bytes}};
+}
+
 PlanTable::PlanTable(std::size_t capacity)
     : mask_(table_size(capacity) - 1),
-      tags_(std::make_unique<Tags[]>((mask_ + 1) / ways)),
-      slots_(std::make_unique<Slot[]>(mask_ + 1)),
-      stamps_(std::make_unique<std::uint64_t[]>(mask_ + 1)) {}
+      tags_(zeroed<Tags>((mask_ + 1) / ways)),
+      slots_(zeroed<Slot>(mask_ + 1)),
+      stamps_(zeroed<std::uint64_t>(mask_ + 1)) {}
 PlanTable::~PlanTable() = default;
 
 bool PlanTable::find(const Key& key, PlanEntry& out) const noexcept { return PlanReader::find(*this, key, out); }

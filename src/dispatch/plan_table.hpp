@@ -48,16 +48,27 @@ class PlanTable {
   std::size_t bytes() const;  ///< constant from construction on
 
  private:
+  struct Word;
   struct Slot;
   struct Tags;
+  struct Unmap {
+    std::size_t bytes;
+    void operator()(void* pages) const noexcept;
+  };
+  /// Zeroed pages of the kernel's, which cost nothing until they are touched. Clearing megabytes of a table that stays
+  /// nearly empty would be a sixth of the first call where both stores are warm.
+  template <class T>
+  using Pages = std::unique_ptr<T[], Unmap>;
+  template <class T>
+  static Pages<T> zeroed(std::size_t count);
   std::size_t neighbourhood(std::uint64_t hash) const noexcept { return (hash & mask_) / ways; }
 
   // plan_slot.hpp has find()'s inside, for the hot path's own use.
   friend struct PlanReader;
   std::size_t mask_;
-  std::unique_ptr<Tags[]> tags_;
-  std::unique_ptr<Slot[]> slots_;
-  std::unique_ptr<std::uint64_t[]> stamps_;  // when each slot was published; the writer's only
+  Pages<Tags> tags_;
+  Pages<Slot> slots_;
+  Pages<std::uint64_t> stamps_;  // when each slot was published; the writer's only
   std::uint64_t clock_ = 0;
   std::mutex writer_;
 };
