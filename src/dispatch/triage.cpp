@@ -93,7 +93,9 @@ Triage triage(const ConvProblem& problem, const DeviceInfo& device, Regular regu
     return result;
   }
   if (route.take && only.empty()) only = route.schedules;
-  result.set = wanted(result.tuned_for, device, only, rules);
+  // Preflight has asked the same question where the rule names nothing and the batch is its bucket's.
+  const bool asked = result.tuned_for == problem && (only.empty() || !rules.force_schedule.empty());
+  result.set = asked ? preflight.set : wanted(result.tuned_for, device, only, rules);
   if (result.set.empty()) {
     result.tuned_for = problem;
     result.set = wanted(problem, device, only, rules);
