@@ -105,7 +105,7 @@ Result<std::string> read_text_file(const std::string& path) {
 }
 
 Error JsonView::error(std::string_view message) const {
-  return {Code::invalid, origin_ + ": " + path_ + ": " + std::string(message)};
+  return {Code::invalid, std::string(origin_) + ": " + path_ + ": " + std::string(message)};
 }
 
 Error JsonView::wrong(std::string_view right) const {
@@ -166,6 +166,7 @@ Result<std::vector<std::string>> JsonView::texts() const {
 }
 
 JsonFields::JsonFields(const JsonView& view) : view_(view) {
+  asked_.reserve(8);
   if (!view.json().is_object()) fail(view.wrong("an object would be right"));
 }
 
@@ -175,22 +176,27 @@ void JsonFields::fail(Error error) {
   if (!error_) error_ = std::move(error);
 }
 
-std::optional<JsonView> JsonFields::value(std::string_view key, bool required) {
+const nlohmann::json* JsonFields::find(std::string_view key, bool required) {
   asked_.emplace_back(key);
-  if (failed()) return std::nullopt;
-  if (has(key))
-    return JsonView(view_.json().at(std::string(key)), view_.origin(), view_.path() + "." + std::string(key));
+  if (failed()) return nullptr;
+  if (const auto at = view_.json().find(key); at != view_.json().end()) return &*at;
   if (required) fail(view_.error("has no \"" + std::string(key) + "\", which is required"));
-  return std::nullopt;
+  return nullptr;
+}
+
+std::optional<JsonView> JsonFields::value(std::string_view key, bool required) {
+  const nlohmann::json* const found = find(key, required);
+  if (found == nullptr) return std::nullopt;
+  return JsonView(*found, view_.origin(), view_.path() + "." + std::string(key));
 }
 
 template <class T, class Read>
 T JsonFields::get(std::string_view key, const std::optional<T>& fallback, Read read) {
-  const std::optional<JsonView> found = value(key, !fallback);
-  if (!found) return fallback.value_or(T{});
-  Result<T> result = read(*found);
+  const nlohmann::json* const found = find(key, !fallback);
+  if (found == nullptr) return fallback.value_or(T{});
+  Result<T> result = read(JsonView(*found, view_.origin(), {}));  // only an error needs its path
   if (result.ok()) return std::move(result).value();
-  fail(result.error());
+  fail(read(JsonView(*found, view_.origin(), view_.path() + "." + std::string(key))).error());
   return T{};
 }
 

@@ -23,7 +23,8 @@ Result<nlohmann::json> parse_json(std::string_view text, std::string_view origin
 /// The text of a regular file of at most 256 MiB. Code::environment where it cannot be read.
 Result<std::string> read_text_file(const std::string& path);
 
-/// A value in a document and the place it stands at ("$.rules[2].when.n"). Refers to the document; copy freely.
+/// A value in a document and the place it stands at ("$.rules[2].when.n"). Refers to the document and to `origin`; copy
+/// freely.
 class JsonView {
  public:
   JsonView(const nlohmann::json& value, std::string_view origin) : JsonView(value, origin, "$") {}
@@ -32,7 +33,7 @@ class JsonView {
 
   const nlohmann::json& json() const { return *value_; }
   const std::string& path() const { return path_; }
-  const std::string& origin() const { return origin_; }
+  std::string_view origin() const { return origin_; }
   /// "ORIGIN: $.a.b: is VALUE, WHAT WOULD BE RIGHT".
   Error wrong(std::string_view right) const;
   /// "ORIGIN: $.a.b: MESSAGE".
@@ -48,7 +49,8 @@ class JsonView {
 
  private:
   const nlohmann::json* value_;
-  std::string origin_, path_;
+  std::string_view origin_;
+  std::string path_;
 };
 
 /// The fields of one object. Getters return a neutral value after the first error; finish() reports it, and any key
@@ -79,6 +81,7 @@ class JsonFields {
   Status finish_tolerant() const;  ///< unknown keys are allowed: records that a newer library may have written
 
  private:
+  const nlohmann::json* find(std::string_view key, bool required);  ///< null where it is not there
   template <class T, class Read>
   T get(std::string_view key, const std::optional<T>& fallback, Read read);
 
