@@ -122,8 +122,7 @@ Result<std::unique_ptr<Session>> open_session(const Environment& environment, co
   session->compiler = name.host ? make_host_compiler(environment, log) : make_nvrtc_compiler(environment, log);
   SL_ASSIGN(session->table, find_routing_table(session->device->info(), environment.routing_table, log));
   session->options.searched = session->table.searched;
-  SL_ASSIGN(HeuristicChoice heuristics, find_heuristic(session->device->info(), environment.heuristic));
-  session->options.heuristic = std::move(heuristics.heuristic);
+  SL_ASSIGN(session->options.heuristic, LazyHeuristic::open(session->device->info(), environment.heuristic));
   SL_ASSIGN(session->options.sanitized, find_sanitized(environment.sanitized));
   SL_ASSIGN(session->pinned, pinned_table(environment, policy));
   renew_dispatcher(*session, log);

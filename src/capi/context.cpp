@@ -87,8 +87,7 @@ Result<std::unique_ptr<sluice_context>> make_context(const sluice_options& optio
   SL_ASSIGN(TableChoice tables, find_routing_table(context->device->info(), env.routing_table, log));
   SL_ASSIGN(std::shared_ptr<const DecisionTable> decisions, open_decisions(env, settings.policy));
   settings.searched = std::move(tables.searched);
-  SL_ASSIGN(HeuristicChoice heuristics, find_heuristic(context->device->info(), env.heuristic));
-  settings.heuristic = std::move(heuristics.heuristic);
+  SL_ASSIGN(settings.heuristic, LazyHeuristic::open(context->device->info(), env.heuristic));
   SL_ASSIGN(settings.sanitized, find_sanitized(env.sanitized));
   std::shared_ptr<Compiler> compiler = spec.host ? make_host_compiler(env, log) : make_nvrtc_compiler(env, log);
   context->binaries =

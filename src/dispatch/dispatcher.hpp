@@ -39,7 +39,7 @@ struct DispatcherOptions {
   /// Loaded kernels are never unloaded before the dispatcher dies; beyond this many, only size-generic schedules are
   /// candidates for a problem that is not known yet, so endless new sizes do not grow memory.
   std::size_t max_kernels = 4096;
-  std::shared_ptr<const Heuristic> heuristic;  ///< picks where nothing is timed; null: the schedules' own order does
+  LazyHeuristic heuristic;                     ///< picks where nothing is timed; null: the schedules' own order does
   std::shared_ptr<const Sanitized> sanitized;  ///< what may be tried on a GPU; null: everything
   std::vector<std::string> searched;           ///< TableChoice::searched, for decision records
   TuneFunction tuner = sl::tune;               ///< a seam for tests

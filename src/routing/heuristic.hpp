@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/conv_problem.hpp"
@@ -110,5 +111,21 @@ struct HeuristicChoice {
   std::vector<std::string> searched;
 };
 Result<HeuristicChoice> find_heuristic(const DeviceInfo&, const std::string& user_path);
+
+/// A heuristic, or the library's own for a device, read when it is first asked for: where decisions are stored it never
+/// is, and reading it would be a good part of the first call. Copies share it. Thread-safe.
+class LazyHeuristic {
+ public:
+  LazyHeuristic(std::shared_ptr<const Heuristic> known = nullptr) : known_(std::move(known)) {}
+  /// What find_heuristic() finds. What the user names is read at once, so that its errors are told at once.
+  static Result<LazyHeuristic> open(const DeviceInfo&, const std::string& user_path);
+
+  const Heuristic* get() const;  ///< null where there is none
+
+ private:
+  struct Shipped;
+  std::shared_ptr<const Heuristic> known_;
+  std::shared_ptr<Shipped> shipped_;
+};
 
 }  // namespace sl

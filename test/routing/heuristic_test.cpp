@@ -241,6 +241,31 @@ TEST(FindHeuristic, UserFileThenLibraryThenNone) {
   EXPECT_EQ(none->searched.back(), "none: the schedules' own order decides");
 }
 
+TEST(LazyHeuristic, ReadsTheUsersAtOnceAndTheLibrarysWhenAsked) {
+  const TempDir dir;
+  const DeviceInfo h200 = device("h200");
+  EXPECT_EQ(LazyHeuristic().get(), nullptr);
+  const auto shipped = LazyHeuristic::open(h200, "");
+  ASSERT_TRUE(shipped.ok());
+  const LazyHeuristic copy = *shipped;
+  const Heuristic* const first = copy.get();
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->origin(), find_heuristic(h200, "")->heuristic->origin());
+  EXPECT_EQ(shipped->get(), first) << "read once for all copies";
+
+  write_file(dir / "mine.json", with_trees());
+  const auto mine = LazyHeuristic::open(h200, (dir / "mine.json").string());
+  ASSERT_TRUE(mine.ok()) << mine.error().message;
+  EXPECT_EQ(mine->get()->origin(), (dir / "mine.json").string());
+  EXPECT_FALSE(LazyHeuristic::open(h200, "/nowhere/model.json").ok()) << "before anybody asks for it";
+
+  DeviceInfo unknown = h200;
+  unknown.name = "NVIDIA Z900";
+  const auto none = LazyHeuristic::open(unknown, "");
+  ASSERT_TRUE(none.ok());
+  EXPECT_EQ(none->get(), nullptr);
+}
+
 // A schedule that has changed since is worth a look, and measuring again; a model only orders, so it is no error.
 TEST(FindHeuristic, WhatIsShippedIsReadAndHoldsNoError) {
   ASSERT_FALSE(embedded_heuristic_json().empty());
