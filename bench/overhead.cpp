@@ -12,11 +12,12 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "bench/first_call.hpp"
 #include "bench/hooks.hpp"
 #include "bench/subject.hpp"
+#include "tuner/child.hpp"
 #include "tuner/exit_code.hpp"
 #include "tuner/print.hpp"
-#include "tuner/support.hpp"
 
 namespace sl::bench {
 namespace {
@@ -25,8 +26,8 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 struct Arguments {
-  std::string device, out;
-  int batches = 300, calls = 0;
+  std::string device, out, first_call;
+  int batches = 300, calls = 0, processes = 5, parent = 0;
 };
 
 struct Way {
@@ -96,51 +97,15 @@ Json way_json(const Way& way) {
           {"own_getenv", c.own_variables}};
 }
 
-// The first call of this process, from a device that is ready: with both stores filled by an earlier process it neither
-// compiles nor tunes nor opens NVRTC.
-Result<Json> first_call(std::unique_ptr<tool::Session>& session, const Environment& environment,
-                        const Arguments& arguments, const Log& log) {
-  tool::DeviceName name;
-  SL_ASSIGN(name, tool::parse_device_name(arguments.device));
-  const auto start = Clock::now();
-  tool::SessionOptions options;
-  SL_ASSIGN(options.opened, tool::open_device(name, options.emulate, environment, log));
-  SL_ASSIGN(const Stream stream, options.opened->create_stream());
-  SL_ASSIGN(const auto buffer, options.opened->allocate(1 << 20));
-  SL_TRY(options.opened->fill(buffer->data(), 0, buffer->size(), stream));
-  SL_TRY(options.opened->synchronize(stream));
-  const auto ready = Clock::now();
-
-  options.force = true;
-  SL_ASSIGN(session, tool::open_session(environment, options, log));
-  SL_ASSIGN(const auto problem, parse(measured_call));
-  Tensors tensors;
-  auto* const base = static_cast<std::byte*>(buffer->data());
-  tensors.x = base;
-  tensors.w = base + (256 << 10);
-  tensors.y = base + (512 << 10);
-  Error error;
-  const Code code = session->dispatcher->conv2d(problem, tensors, stream, Regular::yes, error);
-  if (code != Code::ok) return Error{code, std::string(measured_call) + ": " + error.message};
-  const auto returned = Clock::now();
-  SL_TRY(session->device->synchronize(stream));
-  const auto done = Clock::now();
-  session->device->destroy_stream(stream);
-
-  const auto& jit = session->binaries->counters();
-  const auto dispatch = session->dispatcher->counters();
-  return Json{
-      {"device_init_ms", milliseconds(ready - start)}, {"returned_ms", milliseconds(returned - ready)},
-      {"finished_ms", milliseconds(done - ready)},     {"compiles", jit.compiles.load()},
-      {"binary_hits", jit.binary_hits.load()},         {"tunings", dispatch.tunings},
-      {"decision_hits", dispatch.decision_hits},       {"nvrtc_opened", !tool::mapped_libraries({"libnvrtc"}).empty()}};
-}
-
 Result<Json> measure(const Arguments& arguments) {
   const Log log(tool::stderr_sink(false), LogLevel::warning);
   SL_ASSIGN(const Environment environment, read_environment());
   std::unique_ptr<tool::Session> session;
-  SL_ASSIGN(Json first, first_call(session, environment, arguments, log));
+  SL_ASSIGN(Json first, first_call({arguments.device}, session, environment, log));
+  Json second;  // null where no store tells a second process what this one has found
+  if (arguments.processes > 0 && !session->stores.root.empty()) {
+    SL_ASSIGN(second, second_processes(arguments.device, arguments.processes));
+  }
   SL_ASSIGN(const auto subject, Subject::create(*session, log));
 
   Way ways[] = {{"bare", &Subject::bare},           {"plan", &Subject::plan},     {"lookup", &Subject::lookup},
@@ -165,6 +130,7 @@ Result<Json> measure(const Arguments& arguments) {
               {"batches", arguments.batches},
               {"calls_per_batch", calls},
               {"first_call", std::move(first)},
+              {"second_processes", std::move(second)},
               {"ways", Json::object()},
               {"over_bare_ns", Json::object()}};
   for (const auto& way : ways) {
@@ -177,17 +143,30 @@ Result<Json> measure(const Arguments& arguments) {
   return out;
 }
 
+/// For second_processes().
+Result<Json> be_a_second_process(const Arguments& arguments) {
+  SL_TRY(tool::end_with(arguments.parent));
+  const Log log(tool::stderr_sink(false), LogLevel::warning);
+  SL_ASSIGN(const Environment environment, read_environment());
+  std::unique_ptr<tool::Session> session;
+  return first_call({arguments.device, arguments.first_call == "steps"}, session, environment, log);
+}
+
 int run(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{
       "Host time, allocations and locks of a bare launch, a prepared plan, look-up-and-launch and a kept call.\n"
-      "Run twice: the second run's first_call is that of a process that finds everything in the stores."};
+      "Then the first call of processes that find everything in the stores, whole and in steps."};
   app.add_option("--device", arguments.device, "cuda, cuda:N or host")->required();
   app.add_option("--out", arguments.out, "Write the JSON here too");
   app.add_option("--batches", arguments.batches, "Batches a way")->check(CLI::Range(1, 1000000));
   app.add_option("--calls", arguments.calls, "Calls a batch (default 256; host 8)")->check(CLI::Range(1, 512));
+  app.add_option("--processes", arguments.processes, "Second processes for the whole call, and again for its steps")
+      ->check(CLI::Range(0, 1000));
+  app.add_option("--first-call", arguments.first_call)->check(CLI::IsMember({"whole", "steps"}))->group("");
+  app.add_option("--parent", arguments.parent)->group("");
   CLI11_PARSE(app, argc, argv);
-  const auto result = measure(arguments);
+  const auto result = arguments.first_call.empty() ? measure(arguments) : be_a_second_process(arguments);
   if (!result.ok()) return tool::fail(result.error());
   const std::string text = result.value().dump(2) + "\n";
   std::fputs(text.c_str(), stdout);
