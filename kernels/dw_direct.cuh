@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/conv.cuh"
+#include "common/window_taps.cuh"
 
 namespace sl {
 
@@ -23,22 +24,10 @@ struct DirectWindow {
   static constexpr long long PIXEL = NHWC ? Cfg::C : 1, X_ROW = Cfg::W * PIXEL, Y_ROW = Cfg::Q * PIXEL;  ///< apart
 
   /// The kernel row of a part that output row o reads input row i with; -1 where none.
-  SL_DEVICE static constexpr int tap_row(int i, int o) {
-    const int away = i - o * Cfg::STRIDE_H;
-    return away >= 0 && away % Cfg::DIL_H == 0 && away / Cfg::DIL_H < TALL ? away / Cfg::DIL_H : -1;
-  }
-  SL_DEVICE static constexpr bool row_used(int i) {
-    for (int o = 0; o < Cfg::ROWS; ++o) {
-      if (tap_row(i, o) >= 0) return true;
-    }
-    return false;
-  }
+  SL_DEVICE static constexpr int tap_row(int i, int o) { return tap_at(i, o, Cfg::STRIDE_H, Cfg::DIL_H, TALL); }
+  SL_DEVICE static constexpr bool row_used(int i) { return input_used(i, Cfg::ROWS, Cfg::STRIDE_H, Cfg::DIL_H, TALL); }
   SL_DEVICE static constexpr bool column_used(int j) {
-    for (int t = 0; t < Cfg::COLS; ++t) {
-      const int away = j - t * Cfg::STRIDE_W;
-      if (away >= 0 && away % Cfg::DIL_W == 0 && away / Cfg::DIL_W < Cfg::S) return true;
-    }
-    return false;
+    return input_used(j, Cfg::COLS, Cfg::STRIDE_W, Cfg::DIL_W, Cfg::S);
   }
   /// Whether any column of load j is used.
   SL_DEVICE static constexpr bool load_used(int j) {

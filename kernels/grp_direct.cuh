@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/conv.cuh"
+#include "common/window_taps.cuh"
 
 namespace sl {
 
@@ -23,18 +24,12 @@ struct GroupWindow {
   static constexpr long long PIXEL = NHWC ? Cfg::C : 1, X_ROW = Cfg::W * PIXEL;  ///< elements apart
   static constexpr long long PLANE = NHWC ? 1 : Cfg::H * X_ROW, LAYER = NHWC ? VEC : PLANE;
 
-  /// Whether a window's row (column) i is behind any of so many outputs.
-  SL_DEVICE static constexpr bool used(int i, int outputs, int stride, int dilation, int taps) {
-    for (int o = 0; o < outputs; ++o) {
-      const int away = i - o * stride;
-      if (away >= 0 && away % dilation == 0 && away / dilation < taps) return true;
-    }
-    return false;
+  SL_DEVICE static constexpr bool row_used(int i) {
+    return input_used(i, Cfg::ROWS, Cfg::STRIDE_H, Cfg::DIL_H, Cfg::R);
   }
-  SL_DEVICE static constexpr bool row_used(int i) { return used(i, Cfg::ROWS, Cfg::STRIDE_H, Cfg::DIL_H, Cfg::R); }
   SL_DEVICE static constexpr bool load_used(int j) {
     for (int column = j * PER - LEAD; column < (j + 1) * PER - LEAD; ++column) {
-      if (column >= 0 && column < SPAN && used(column, Cfg::COLS, Cfg::STRIDE_W, Cfg::DIL_W, Cfg::S)) return true;
+      if (column >= 0 && column < SPAN && input_used(column, Cfg::COLS, Cfg::STRIDE_W, Cfg::DIL_W, Cfg::S)) return true;
     }
     return false;
   }

@@ -5,6 +5,7 @@
 
 #include "common/conv.cuh"
 #include "common/exact.cuh"
+#include "common/window_taps.cuh"
 
 namespace sl {
 
@@ -69,13 +70,7 @@ struct DirectMmaNhwc {
   static constexpr long long X_ROW = static_cast<long long>(Cfg::W) * Cfg::C;
   static constexpr long long Y_ROW = static_cast<long long>(Cfg::Q) * Cfg::K;
 
-  SL_DEVICE static constexpr bool row_used(int i) {
-    for (int l = 0; l < TALL; ++l) {
-      const int down = i - l * SH;
-      if (down >= 0 && down % DH == 0 && down / DH < R) return true;
-    }
-    return false;
-  }
+  SL_DEVICE static constexpr bool row_used(int i) { return input_used(i, TALL, SH, DH, R); }
 
   DirectMmaPlace at;
   unsigned value[HIGH][S][OCTETS];  ///< channels 2t, 2t+1 under output column g and tap s
@@ -198,16 +193,9 @@ struct DirectMmaNchw {
   static constexpr long long Y_PLANE = static_cast<long long>(Cfg::P) * Cfg::Q;
   static constexpr int WIDTH = Cfg::STORE, STORES = 2 * PART / WIDTH;  ///< of a row of a lane
 
-  SL_DEVICE static constexpr bool used(int i, int outputs, int stride, int dilation, int taps) {
-    for (int o = 0; o < outputs; ++o) {
-      const int away = i - o * stride;
-      if (away >= 0 && away % dilation == 0 && away / dilation < taps) return true;
-    }
-    return false;
-  }
   SL_DEVICE static constexpr bool load_used(int j) {
     for (int column = j * VEC - LEAD; column < (j + 1) * VEC - LEAD; ++column) {
-      if (column >= 0 && column < SPAN && used(column, PART, SW, DW, S)) return true;
+      if (column >= 0 && column < SPAN && input_used(column, PART, SW, DW, S)) return true;
     }
     return false;
   }
@@ -244,7 +232,7 @@ struct DirectMmaNchw {
         for (int c = 0; c < 2 * OCTETS; ++c) {
           Raw<BYTES>& to = raw[c / 2][c % 2][i][j];
           to = zero_raw<BYTES>();
-          if (!used(i, L, SH, DH, R) || !load_used(j) || !there) continue;
+          if (!input_used(i, L, SH, DH, R) || !load_used(j) || !there) continue;
           to = load_raw<BYTES, true>(x + ((c / 2 * 8 + c % 2) * X_PLANE + i * Cfg::W + j * VEC));
         }
       }

@@ -7,6 +7,7 @@
 
 #include "common/conv.cuh"
 #include "common/exact.cuh"
+#include "common/window_taps.cuh"
 
 namespace sl {
 
@@ -96,16 +97,8 @@ struct GrpMmaNchw {
   static constexpr int WEIGHTS_AT = (Cfg::STAGES > 1 ? Cfg::STAGES - 1 : 1) * BUFFER;
 
   static constexpr int STRIP_ROWS = (L - 1) * SH + (R - 1) * DH + 1;
-  SL_DEVICE static constexpr int kernel_row(int i, int l) {
-    const int down = i - l * SH;
-    return down >= 0 && down % DH == 0 && down / DH < R ? down / DH : -1;
-  }
-  SL_DEVICE static constexpr bool row_used(int i) {
-    for (int l = 0; l < L; ++l) {
-      if (kernel_row(i, l) >= 0) return true;
-    }
-    return false;
-  }
+  SL_DEVICE static constexpr int kernel_row(int i, int l) { return tap_at(i, l, SH, DH, R); }
+  SL_DEVICE static constexpr bool row_used(int i) { return input_used(i, L, SH, DH, R); }
 
   struct Tile {
     I n, row, column;  ///< of the output

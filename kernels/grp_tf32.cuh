@@ -8,6 +8,7 @@
 #include "common/conv.cuh"
 #include "common/exact.cuh"
 #include "common/tf32.cuh"
+#include "common/window_taps.cuh"
 
 namespace sl {
 
@@ -116,13 +117,7 @@ struct GrpTf32 {
   /// CPG 8: channel of row t (half 0) and t + 4 of B, and of those columns of A.
   SL_DEVICE static constexpr int channel_of(int half, int t) { return NHWC ? 2 * t + half : t + 4 * half; }
   /// Whether some output of a product reads input row `down` of it.
-  SL_DEVICE static constexpr bool row_used(int down) {
-    for (int l = 0; l < FOLD; ++l) {
-      const int i = down - l * SH;
-      if (i >= 0 && i % DH == 0 && i / DH < R) return true;
-    }
-    return false;
-  }
+  SL_DEVICE static constexpr bool row_used(int down) { return input_used(down, FOLD, SH, DH, R); }
 
   Halves weight[KERNEL_ROWS][STEPS][2];
 

@@ -4,6 +4,7 @@
 
 #include "common/band_nhwc_filters.cuh"
 #include "common/band_nhwc_stage.cuh"
+#include "common/window_taps.cuh"
 
 namespace sl {
 
@@ -86,13 +87,7 @@ struct BandNhwcProducts : BandNhwcFilters<Cfg> {
     }
   }
 
-  SL_DEVICE static constexpr bool used(int row) {
-    for (int l = 0; l < L; ++l) {
-      const int below = row - l * SH;
-      if (below >= 0 && below % DH == 0 && below / DH < R) return true;
-    }
-    return false;
-  }
+  SL_DEVICE static constexpr bool used(int row) { return input_used(row, L, SH, DH, R); }
 
   /// L output rows of 8 strips and a group of channels; `slot` = the unit of the ring where the step begins.
   SL_DEVICE void compute(const Place& at, int own, int slot, const Stage& stage) const {
