@@ -7,6 +7,7 @@
 
 #include "common/conv.cuh"
 #include "common/exact.cuh"
+#include "common/output_tile.cuh"
 #include "common/window_taps.cuh"
 
 namespace sl {
@@ -100,16 +101,8 @@ struct GrpMmaNchw {
   SL_DEVICE static constexpr int kernel_row(int i, int l) { return tap_at(i, l, SH, DH, R); }
   SL_DEVICE static constexpr bool row_used(int i) { return input_used(i, L, SH, DH, R); }
 
-  struct Tile {
-    I n, row, column;  ///< of the output
-  };
-  SL_DEVICE static Tile tile(I number, const SlParams& p) {
-    Tile at;
-    at.column = take(number, p.div[1]) * WIDE;
-    at.row = take(number, p.div[2]) * HIGH;
-    at.n = number;
-    return at;
-  }
+  using Tile = OutputTile<Cfg>;
+  SL_DEVICE static Tile tile(I number, const SlParams& p) { return output_tile<Cfg, HIGH, WIDE>(number, p); }
 
   int group0, group;  ///< first of the block; of the warp, in the block
   int unit0, down;    ///< first unit of the warp; its place among the warps below each other

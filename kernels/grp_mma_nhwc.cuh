@@ -7,6 +7,7 @@
 
 #include "common/conv.cuh"
 #include "common/exact.cuh"
+#include "common/output_tile.cuh"
 #include "common/window_taps.cuh"
 
 namespace sl {
@@ -53,16 +54,8 @@ struct GrpMmaNhwc {
   SL_DEVICE static constexpr int kernel_row(int i, int l) { return tap_at(i, l, SH, DH, R); }
   SL_DEVICE static constexpr bool row_used(int i) { return input_used(i, L, SH, DH, R); }
 
-  struct Tile {
-    I n, row, column;  ///< of the output
-  };
-  SL_DEVICE static Tile tile(I number, const SlParams& p) {
-    Tile at;
-    at.column = take(number, p.div[1]) * (8 * Cfg::TILES);
-    at.row = take(number, p.div[2]) * (2 * L);
-    at.n = number;
-    return at;
-  }
+  using Tile = OutputTile<Cfg>;
+  SL_DEVICE static Tile tile(I number, const SlParams& p) { return output_tile<Cfg, 2 * L, 8 * Cfg::TILES>(number, p); }
 
   int octet0;                     ///< of the chunk, in the whole x
   int warp_unit, lane;            ///< first unit of the warp in the chunk

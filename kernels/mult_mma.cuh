@@ -8,6 +8,7 @@
 
 #include "common/exact.cuh"
 #include "common/row_pairs.cuh"
+#include "common/word_steps.cuh"
 
 namespace sl {
 
@@ -55,25 +56,7 @@ struct MultMma {
     return channel_of(i) * Tiles::PLANE + pair_of(i) * Tiles::LINE + Tiles::place_of(column_of(i) * DW + Cfg::LEAD) -
            Tiles::place_of(Cfg::LEAD);
   }
-  struct Patterns {
-    int of[HALVES];
-  };
-  SL_DEVICE static constexpr Patterns find_patterns() {
-    Patterns patterns{};
-    int step[HALVES][4] = {};  // from a half's first word to its others
-    for (int m = 0; m < HALVES; ++m) {
-      for (int t = 1; t < 4; ++t) step[m][t] = offset_of(4 * m + t) - offset_of(4 * m);
-      int other = 0;
-      while (step[other][1] != step[m][1] || step[other][2] != step[m][2] || step[other][3] != step[m][3]) ++other;
-      patterns.of[m] = other;
-    }
-    return patterns;
-  }
-  /// The first half whose lanes' words lie as far from each other as those of half m.
-  SL_DEVICE static int pattern_of(int m) {
-    constexpr Patterns patterns = find_patterns();
-    return patterns.of[m];
-  }
+  using Steps = WordSteps<MultMma, HALVES>;
 
   int unit0;                       ///< of the warp, in the whole y
   int channel0;                    ///< of the block, in the whole x
@@ -81,7 +64,7 @@ struct MultMma {
   int parity, lane;                ///< of the warp's output rows
   unsigned weight[UNITS][HALVES];  ///< B: taps of word 4 m + t for output g of the unit
   float bias[UNITS][2];            ///< of this lane's two outputs of each unit
-  int word_step[HALVES];           ///< bytes from the first word of a half to this lane's, one a pattern
+  Steps steps;                     ///< to this lane's words
 
   /// Output n of unit u. In NHWC a lane's outputs of units of one group are neighbours.
   SL_DEVICE int out_of(int u, int n) const {
@@ -102,17 +85,6 @@ struct MultMma {
       } else {
         at[i] = load_readonly(from + i);
       }
-    }
-  }
-
-  SL_DEVICE void find_words() {
-    const int t = lane % 4;
-    SL_UNROLL
-    for (int m = 0; m < HALVES; ++m) {
-      if (pattern_of(m) != m) continue;
-      const int from = offset_of(4 * m);
-      const int to1 = offset_of(4 * m + 1) - from, to2 = offset_of(4 * m + 2) - from, to3 = offset_of(4 * m + 3) - from;
-      word_step[m] = keep(4 * (t == 0 ? 0 : t == 1 ? to1 : t == 2 ? to2 : to3));
     }
   }
 
@@ -151,8 +123,7 @@ struct MultMma {
                                        (tile * 8 + g) * (NHWC ? 1 : PART));
     constexpr int half = 4 * (PARITIES * SH / 2) * Tiles::LINE;  // to the pair's other row
     Shared base[HALVES];
-    SL_UNROLL
-    for (int m = 0; m < HALVES; ++m) base[m] = pattern_of(m) == m ? first + word_step[m] : first;
+    steps.start(first, base);
     SL_UNROLL
     for (int u = 0; u < UNITS; ++u) {
       SL_UNROLL
@@ -169,7 +140,7 @@ struct MultMma {
           SL_UNROLL
           for (int q = 0; q < 2; ++q) {
             if (m + q >= HALVES) continue;
-            const Shared from = base[pattern_of(m + q)] + 4 * (at + offset_of(4 * (m + q)));
+            const Shared from = base[Steps::pattern_of(m + q)] + 4 * (at + offset_of(4 * (m + q)));
             a[2 * q] = load_shared(from);
             a[2 * q + 1] = load_shared(from + half);
           }
@@ -323,7 +294,7 @@ SL_DEVICE void mult_mma(const SlParams& p) {
   copy_async_wait<0>();
   barrier();
   work.load_weights(p, buffers + Work::WEIGHTS_AT, block_unit * 8);
-  work.find_words();
+  work.steps.find(work.lane);
   Shared buffer(buffers);
   int other = Work::BUFFER;  // from this buffer to the next
   SL_UNROLL_BY(1)

@@ -8,7 +8,9 @@
 
 #include "common/conv.cuh"
 #include "common/exact.cuh"
+#include "common/output_tile.cuh"
 #include "common/tf32_pairs.cuh"
+#include "common/word_steps.cuh"
 
 namespace sl {
 
@@ -75,43 +77,14 @@ struct MultTf32 {
     if (i >= TAPS) return 0;
     return (row_of(i) * DH * CPG + channel_of(i)) * LINE + place_of(column_of(i) * DW);
   }
-  struct Patterns {
-    int of[QUADS];
-  };
-  SL_DEVICE static constexpr Patterns find_patterns() {
-    Patterns patterns{};
-    int step[QUADS][4] = {};  // from a quad's first word to its others
-    for (int m = 0; m < QUADS; ++m) {
-      for (int t = 1; t < 4; ++t) step[m][t] = offset_of(4 * m + t) - offset_of(4 * m);
-      int other = 0;
-      while (step[other][1] != step[m][1] || step[other][2] != step[m][2] || step[other][3] != step[m][3]) ++other;
-      patterns.of[m] = other;
-    }
-    return patterns;
-  }
-  /// The first quad whose lanes' words lie as far from each other as those of quad m.
-  SL_DEVICE static int pattern_of(int m) {
-    constexpr Patterns patterns = find_patterns();
-    return patterns.of[m];
-  }
+  using Steps = WordSteps<MultTf32, QUADS>;
 
   int block_unit, unit;  ///< first of the block and of the warp, in the whole y
   int channel;           ///< first of the block, in the whole x
   int own;               ///< bytes to the warp's channels in a buffer
   int lane;              ///< of the warp
-  int word_step[QUADS];  ///< bytes from the first word of a quad to this lane's, one a pattern
+  Steps steps;           ///< to this lane's words
   Shared weights, raw;   ///< this lane's weights of the warp's first unit; this thread's first copy
-
-  SL_DEVICE void find_words() {
-    const int t = lane % 4;
-    SL_UNROLL
-    for (int m = 0; m < QUADS; ++m) {
-      if (pattern_of(m) != m) continue;
-      const int from = offset_of(4 * m);
-      const int to1 = offset_of(4 * m + 1) - from, to2 = offset_of(4 * m + 2) - from, to3 = offset_of(4 * m + 3) - from;
-      word_step[m] = keep(4 * (t == 0 ? 0 : t == 1 ? to1 : t == 2 ? to2 : to3));
-    }
-  }
 
   /// Output n of unit u. In NHWC a lane's outputs of two units of a warp are neighbours.
   SL_DEVICE static int out_of(int u, int n) {
@@ -150,16 +123,8 @@ struct MultTf32 {
   static constexpr int COLUMN_TURNS = (PIECES + THREADS - 1) / THREADS, LINE_TURNS = (LINES + TOGETHER - 1) / TOGETHER;
   static constexpr int RAW = 4 * THREADS * COLUMN_TURNS * LINE_TURNS;
 
-  struct Tile {
-    I n, row, column;  ///< of the output
-  };
-  SL_DEVICE static Tile tile(I number, const SlParams& p) {
-    Tile at;
-    at.column = take(number, p.div[1]) * WIDE;
-    at.row = take(number, p.div[2]) * HIGH;
-    at.n = number;
-    return at;
-  }
+  using Tile = OutputTile<Cfg>;
+  SL_DEVICE static Tile tile(I number, const SlParams& p) { return output_tile<Cfg, HIGH, WIDE>(number, p); }
   struct Piece {
     int line, column, channel;
     bool real;
@@ -229,8 +194,7 @@ struct MultTf32 {
   SL_DEVICE void multiply(Shared buffer, int j, int tile, Sums& sum) const {
     const Shared first = buffer + (own + 4 * (j * (2 * DOWN * SH * CPG * LINE) + (tile * 8 + lane / 4) * PART));
     Shared base[QUADS];
-    SL_UNROLL
-    for (int m = 0; m < QUADS; ++m) base[m] = pattern_of(m) == m ? first + word_step[m] : first;
+    steps.start(first, base);
     SL_UNROLL
     for (int m = 0; m < STEPS; ++m) {
       unsigned b[UNITS][4], high[PLACES][4], low[PLACES][4];
@@ -245,7 +209,7 @@ struct MultTf32 {
       for (int i = 0; i < PLACES * 4; ++i) {
         const int x = i / 4, quad = 2 * m + i / 2 % 2, row = x / PART * 2 + i % 2;
         if (quad >= QUADS) continue;
-        const Shared from = base[pattern_of(quad)] + 4 * (offset_of(4 * quad) + row * SH * CPG * LINE + x % PART);
+        const Shared from = base[Steps::pattern_of(quad)] + 4 * (offset_of(4 * quad) + row * SH * CPG * LINE + x % PART);
         read(from, high[x][i % 4], low[x][i % 4]);
       }
       // Each sum takes turns with all others, so that no product waits for the one before it.
@@ -389,7 +353,7 @@ SL_DEVICE void mult_tf32(const SlParams& p) {
   if (number < tiles) work.fetch(p, Work::tile(number, p));
   copy_async_commit();
   work.put_weights(p, start);
-  work.find_words();
+  work.steps.find(work.lane);
   Shared buffer = start + Work::WEIGHTS;
   int other = Work::BUFFER;  // from this buffer to the next
   SL_UNROLL_BY(1)

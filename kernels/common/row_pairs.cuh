@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/conv.cuh"
+#include "common/output_tile.cuh"
 
 namespace sl {
 
@@ -43,16 +44,8 @@ struct RowPairs {
 
   SL_DEVICE static constexpr int place_of(int column) { return (column + SHIFT) % SW * PHASE + (column + SHIFT) / SW; }
 
-  struct Tile {
-    I n, row, column;  ///< of the output
-  };
-  SL_DEVICE static Tile tile(I number, const SlParams& p) {
-    Tile at;
-    at.column = take(number, p.div[1]) * WIDE;
-    at.row = take(number, p.div[2]) * HIGH;
-    at.n = number;
-    return at;
-  }
+  using Tile = OutputTile<Cfg>;
+  SL_DEVICE static Tile tile(I number, const SlParams& p) { return output_tile<Cfg, HIGH, WIDE>(number, p); }
 
   // A thread reads one piece of every TOGETHER-th line (or TURNS pieces of every line): VEC elements of both rows.
   static constexpr int TOGETHER = Cfg::THREADS > PIECES ? Cfg::THREADS / PIECES : 1;
