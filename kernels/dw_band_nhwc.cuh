@@ -35,7 +35,7 @@ struct BandNhwc : BandNhwcShape<Cfg> {
   using Products = BandNhwcProducts<Cfg>;
   using Shape::RG, Shape::CHUNK, Shape::FIRST_UNITS, Shape::AHEAD;
   using typename Shape::Cursor, typename Shape::Block;
-  static constexpr int OWNERS = Products::OWNERS, TILES = Products::TILES, ALONG = Products::ALONG;
+  static constexpr int OWNERS = Products::OWNERS;
 
   const SlParams& p;
   Cursor now;  ///< of the step computed
@@ -57,19 +57,13 @@ struct BandNhwc : BandNhwcShape<Cfg> {
     ring.request(Cfg::SLOTS);
     const int warp = thread_id() / 32, group = warp % OWNERS, along = warp / OWNERS;
     products.load(group);
-    const auto only = products.place(group, along);  // of a warp that has one tile
-    int step = 0, slot = 0;                          // of the ring, where the step begins
+    const auto first = products.place(group, along);
+    int step = 0, slot = 0;  // of the ring, where the step begins
     SL_UNROLL_BY(1)
     while (now.valid()) {
       copy_async_wait<AHEAD>();
       barrier();
-      if constexpr (TILES == ALONG) {
-        products.compute_group(only, group, slot, stage);
-      } else {
-        SL_UNROLL_BY(1)
-        for (int tile = along; tile < TILES; tile += ALONG)
-          products.compute_group(products.place(group, tile), group, slot, stage);
-      }
+      products.compute_all(first, group, along, slot, stage);
       barrier();
       const bool last = step + 1 == now.steps;
       const int freed = last ? FIRST_UNITS : RG;

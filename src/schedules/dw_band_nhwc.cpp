@@ -240,6 +240,8 @@ constexpr std::size_t slots_knob = 7;
 /// The shape of a block; what it leaves open follows from the problem.
 struct Choice {
   int ch, cw, own, rows, along, blocks, chunk = 64;
+  int images = 0;     ///< of a block; 0: as many as fill its products
+  bool ahead = true;  ///< the next step is loaded while one is computed
 };
 
 /// Blocks of a multiprocessor, by registers (`blocks` asks for them) and shared memory (228 KiB, 1 KiB a block lost).
@@ -283,7 +285,8 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
     const bool whole = std::int64_t{rows} * groups >= p.p;
     // A plane of one row (1-D) is too little for a step.
     const int planes = p.p == 1 ? std::max(4, free) : free / groups;
-    const int images = whole ? static_cast<int>(std::clamp<std::int64_t>(p.n, 1, std::max(1, planes))) : 1;
+    const int most = c.images > 0 ? c.images : std::max(1, planes);
+    const int images = whole ? static_cast<int>(std::clamp<std::int64_t>(p.n, 1, most)) : 1;
     const int first = Shape::units_of_step(p, rows, groups);
     Config config{{{"ch", c.ch},
                    {"cw", c.cw},
@@ -292,7 +295,7 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
                    {"groups", groups},
                    {"strips", across},
                    {"images", images},
-                   {"slots", first + groups},
+                   {"slots", c.ahead ? first + groups : first},
                    {"chunk", c.chunk},
                    {"threads", 32 * c.along * (c.ch / c.cw / c.own)},
                    {"blocks", c.blocks},
@@ -333,6 +336,14 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
     std::stable_sort(result.begin(), result.end(),
                      [&](const Config& a, const Config& b) { return computed(a) < computed(b); });
     return result;
+  }
+  if (p.p == 1 && p.r == 1) {  // bands of one row are small enough for several pairs a warp, and blocks hide each other
+    for (const Choice& c :
+         {Choice{.ch = 32, .cw = 2, .own = 2, .rows = 1, .along = 1, .blocks = 3, .images = 1, .ahead = false},
+          Choice{.ch = 32, .cw = 2, .own = 2, .rows = 1, .along = 1, .blocks = 4, .images = 2, .ahead = false},
+          Choice{.ch = 32, .cw = 2, .own = 4, .rows = 1, .along = 1, .blocks = 3, .images = 1}}) {
+      consider(c);
+    }
   }
   if (p.stride_w + reach <= 4) consider({16, 8, 1, 7, 4, 4});
   if (3 * p.stride_w + reach <= 8) {
