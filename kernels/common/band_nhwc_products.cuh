@@ -207,6 +207,27 @@ struct BandNhwcProducts : BandNhwcFilters<Cfg> {
     }
   }
 
+  /// One output row under one kernel row, all tiles of the warp: a tile's pixels are on their way while those of the
+  /// one before are multiplied.
+  SL_DEVICE void compute_row(const Place& first, const Stage& stage) const {
+    constexpr int COUNT = TURNS * OWN;
+    unsigned b[2][2 * UNITS];
+    read(b[0], ring, first, 0);
+    SL_UNROLL
+    for (int i = 0; i < COUNT; ++i) {
+      const int turn = i / OWN, own = i % OWN;
+      if (i + 1 < COUNT) read(b[(i + 1) % 2], ring + further_in_ring((i + 1) / OWN), first, (i + 1) % OWN);
+      float sum[4] = {bias[own][0], bias[own][0], bias[own][1], bias[own][1]};
+      multiply(sum, a[own][0], b[i % 2]);
+      const Shared to =
+          stage.memory + (own * (OWNERS * PAIRS * (WIDE ? 2 : 1) * Cfg::STAGE_PITCH * 4) + further_in_stage(turn));
+      SL_UNROLL
+      for (int j = 0; j < 2; ++j) {
+        if (first.store[j]) stage.put(to + first.word[j], sum[j], sum[2 + j]);
+      }
+    }
+  }
+
   /// Of all tiles of the warp, of which `first` is the first.
   SL_DEVICE void compute_all(const Place& first, int group, int along, int slot, const Stage& stage) const {
     if constexpr (STEADY || TILES == ALONG) {
