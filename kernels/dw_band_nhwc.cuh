@@ -10,9 +10,11 @@
 // rows come by asynchronous copies, sorted by groups of CW channels, into a ring of SLOTS units of rows that never
 // stops, from one image to the next; a warp owns OWN groups, keeps their filters in registers (or CHUNK rows of them),
 // and computes L output rows of 8 strips at a time, every input row loaded once for all the L output rows that read it.
-// Results go through shared memory to 16-byte stores.
+// Results go through shared memory to 16-byte stores. A band of one row (1-D) comes through registers instead, the next
+// image's while one is computed.
 #pragma once
 
+#include "common/band_nhwc_held.cuh"
 #include "common/band_nhwc_products.cuh"
 #include "common/band_nhwc_ring.cuh"
 #include "common/band_nhwc_stage.cuh"
@@ -24,10 +26,10 @@ namespace sl {
 /// copies; L output rows of a strip, RG row groups of L, HH strips across, PI images; SLOTS units of L * STRIDE_H rows
 /// in the ring; XC, QC: columns of x and of y that a block can meet; ROW_CHUNKS, UNIT_CHUNKS, IMAGE_CHUNKS,
 /// GROUP_CHUNKS: pitches in chunks of 16 bytes; SWIZZLE; STAGE_PITCH words between the rows of the stage; LOAD bytes of
-/// a copy; STORE channels of a store. CHUNK (0: the filters stay in registers), FILTER_ROW, FILTER_COPY, FILTER_AT: see
-/// BandNhwcFilters.
-/// div[0] = channel blocks, div[1] = column tiles, div[2] = steps of an image (or of PI of them); aux[0] = steps of a
-/// block, aux[1] = steps of all images.
+/// a copy; STORE channels of a store. HELD: see BandNhwcHeld; CHUNKS of a row that it brings. CHUNK (0: the filters
+/// stay in registers), FILTER_ROW, FILTER_COPY, FILTER_AT: see BandNhwcFilters. div[0] = channel blocks, div[1] =
+/// column tiles, div[2] = steps of an image (or of PI of them); aux[0] = steps of a block, aux[1] = steps of all
+/// images.
 template <class Cfg>
 struct BandNhwc : BandNhwcShape<Cfg> {
   using Shape = BandNhwcShape<Cfg>;
@@ -35,7 +37,7 @@ struct BandNhwc : BandNhwcShape<Cfg> {
   using Products = BandNhwcProducts<Cfg>;
   using Shape::RG, Shape::CHUNK, Shape::FIRST_UNITS, Shape::AHEAD;
   using typename Shape::Cursor, typename Shape::Block;
-  static constexpr int OWNERS = Products::OWNERS, TILES = Products::TILES, ALONG = Products::ALONG;
+  static constexpr int OWNERS = Products::OWNERS;
 
   const SlParams& p;
   Cursor now;  ///< of the step computed
@@ -57,19 +59,13 @@ struct BandNhwc : BandNhwcShape<Cfg> {
     ring.request(Cfg::SLOTS);
     const int warp = thread_id() / 32, group = warp % OWNERS, along = warp / OWNERS;
     products.load(group);
-    const auto only = products.place(group, along);  // of a warp that has one tile
-    int step = 0, slot = 0;                          // of the ring, where the step begins
+    const auto first = products.place(group, along);
+    int step = 0, slot = 0;  // of the ring, where the step begins
     SL_UNROLL_BY(1)
     while (now.valid()) {
       copy_async_wait<AHEAD>();
       barrier();
-      if constexpr (TILES == ALONG) {
-        products.compute_group(only, group, slot, stage);
-      } else {
-        SL_UNROLL_BY(1)
-        for (int tile = along; tile < TILES; tile += ALONG)
-          products.compute_group(products.place(group, tile), group, slot, stage);
-      }
+      products.compute_all(first, group, along, slot, stage);
       barrier();
       const bool last = step + 1 == now.steps;
       const int freed = last ? FIRST_UNITS : RG;
@@ -87,12 +83,60 @@ struct BandNhwc : BandNhwcShape<Cfg> {
   }
 };
 
+/// The same where a step is one output row under one kernel row.
+template <class Cfg>
+struct BandNhwcRow : BandNhwcShape<Cfg> {
+  using Shape = BandNhwcShape<Cfg>;
+  using Products = BandNhwcProducts<Cfg>;
+  using typename Shape::Cursor, typename Shape::Block;
+
+  const SlParams& p;
+  Cursor now;  ///< of the step computed
+  BandNhwcHeld<Cfg> next;
+  Products products;
+  BandNhwcStage<Cfg> stage;
+
+  SL_DEVICE BandNhwcRow(const SlParams& params, const Block& block, Shared memory)
+      : p(params),
+        now(block.start),
+        next(params, block, memory),
+        products(params, block.k0, memory),
+        stage(params, block, memory + BandNhwcRing<Cfg>::BYTES) {}
+
+  SL_DEVICE void run() {
+    next.ask();
+    const int warp = thread_id() / 32, group = warp % Products::OWNERS, along = warp / Products::OWNERS;
+    products.load(group);
+    const auto first = products.place(group, along);
+    next.store();
+    SL_UNROLL_BY(1)
+    while (now.valid()) {
+      barrier();
+      const bool more = next.ask();
+      if constexpr (Products::STEADY) {
+        products.compute_row(first, stage);
+      } else {
+        products.compute_all(first, group, along, 0, stage);
+      }
+      barrier();
+      if (more) next.store();
+      stage.drain(now, 0);
+      now.next(p);
+    }
+  }
+};
+
 template <class Cfg>
 SL_DEVICE void dw_band_nhwc(const SlParams& p) {
   SL_DYNAMIC_SHARED(unsigned char, shared);
   const Shared memory(shared);
-  BandNhwc<Cfg> work(p, typename BandNhwc<Cfg>::Block(p), memory);
-  work.run();
+  if constexpr (Cfg::HELD != 0) {
+    BandNhwcRow<Cfg> work(p, typename BandNhwcRow<Cfg>::Block(p), memory);
+    work.run();
+  } else {
+    BandNhwc<Cfg> work(p, typename BandNhwc<Cfg>::Block(p), memory);
+    work.run();
+  }
 }
 
 }  // namespace sl

@@ -89,12 +89,25 @@ struct BandNhwcProducts : BandNhwcFilters<Cfg> {
 
   SL_DEVICE static constexpr bool used(int row) { return input_used(row, L, SH, DH, R); }
 
+  /// A warp's tiles are TURN strips apart. In bytes, those after the first lie a constant further in the ring and in
+  /// the stage where a turn moves on by whole images of one row of strips, or within one.
+  static constexpr int TURN = 8 * ALONG, TURNS = TILES / ALONG;
+  static constexpr bool STEADY = CHUNK == 0 && RG == 1 && STRIPS % TURN == 0 && (TURN % HH == 0 || HH % TURN == 0);
+  SL_DEVICE static constexpr int further_in_ring(int turn) {
+    return (turn * TURN / HH * Cfg::IMAGE_CHUNKS + turn * TURN % HH * (2 * SW)) * 16;
+  }
+  SL_DEVICE static constexpr int further_in_stage(int turn) {
+    return (turn * TURN / HH * (L * STAGE_COLUMNS) + turn * TURN % HH * OUT) * 4;
+  }
+
   /// L output rows of 8 strips and a group of channels; `slot` = the unit of the ring where the step begins.
-  SL_DEVICE void compute(const Place& at, int own, int slot, const Stage& stage) const {
+  SL_DEVICE void compute(const Place& at, int turn, int own, int slot, const Stage& stage) const {
+    const Shared ring = Filters::ring + further_in_ring(turn);
     int unit = at.row + slot * UNIT_BYTES;
     if (RG > 1 && unit >= Cfg::SLOTS * UNIT_BYTES) unit -= Cfg::SLOTS * UNIT_BYTES;
     Shared from = ring + unit;
-    const Shared to = stage.memory + own * (OWNERS * PAIRS * (WIDE ? 2 : 1) * Cfg::STAGE_PITCH * 4);
+    const Shared to =
+        stage.memory + (own * (OWNERS * PAIRS * (WIDE ? 2 : 1) * Cfg::STAGE_PITCH * 4) + further_in_stage(turn));
     float sum[L][4];
     SL_UNROLL
     for (int r = 0; r < ROWS; ++r) {
@@ -180,12 +193,44 @@ struct BandNhwcProducts : BandNhwcFilters<Cfg> {
   }
 
   /// The outputs of all groups that the warp owns, of which `group` is the first.
-  SL_DEVICE void compute_group(const Place& at, int group, int slot, const Stage& stage) const {
+  SL_DEVICE void compute_group(const Place& at, int turn, int group, int slot, const Stage& stage) const {
     if constexpr (CHUNK > 0) {
       compute_chunks(at, group, slot, stage);
     } else {
       SL_UNROLL
-      for (int own = 0; own < OWN; ++own) compute(at, own, slot, stage);
+      for (int own = 0; own < OWN; ++own) compute(at, turn, own, slot, stage);
+    }
+  }
+
+  /// One output row under one kernel row, all tiles of the warp: a tile's pixels are on their way while those of the
+  /// one before are multiplied.
+  SL_DEVICE void compute_row(const Place& first, const Stage& stage) const {
+    constexpr int COUNT = TURNS * OWN;
+    unsigned b[2][2 * UNITS];
+    read(b[0], ring, first, 0);
+    SL_UNROLL
+    for (int i = 0; i < COUNT; ++i) {
+      const int turn = i / OWN, own = i % OWN;
+      if (i + 1 < COUNT) read(b[(i + 1) % 2], ring + further_in_ring((i + 1) / OWN), first, (i + 1) % OWN);
+      float sum[4] = {bias[own][0], bias[own][0], bias[own][1], bias[own][1]};
+      multiply(sum, a[own][0], b[i % 2]);
+      const Shared to =
+          stage.memory + (own * (OWNERS * PAIRS * (WIDE ? 2 : 1) * Cfg::STAGE_PITCH * 4) + further_in_stage(turn));
+      SL_UNROLL
+      for (int j = 0; j < 2; ++j) {
+        if (first.store[j]) stage.put(to + first.word[j], sum[j], sum[2 + j]);
+      }
+    }
+  }
+
+  /// Of all tiles of the warp, of which `first` is the first.
+  SL_DEVICE void compute_all(const Place& first, int group, int along, int slot, const Stage& stage) const {
+    if constexpr (STEADY || TILES == ALONG) {
+      SL_UNROLL_BY(R == 1 ? TURNS : 1)
+      for (int turn = 0; turn < TURNS; ++turn) compute_group(first, turn, group, slot, stage);
+    } else {
+      SL_UNROLL_BY(1)
+      for (int tile = along; tile < TILES; tile += ALONG) compute_group(place(group, tile), 0, group, slot, stage);
     }
   }
 };

@@ -86,37 +86,31 @@ struct BandNhwcRing : BandNhwcShape<Cfg> {
     const I pixel = (coming.n * static_cast<I>(p.h) + h0) * static_cast<I>(p.w) + left + column;
     const Bits<Cfg>* first = static_cast<const Bits<Cfg>*>(p.x) + (pixel * static_cast<I>(p.c) + k);
     const auto row = row_bytes(p, I{});
-    const unsigned char* x[Along::STEPS];
-    Shared to[Along::STEPS];
-    bool there[Along::STEPS];
+    const long long image_bytes = PI == 1 ? 0 : static_cast<long long>(row) * p.h;
     SL_UNROLL
     for (int i = 0; i < Along::STEPS; ++i) {
       const int at = column + i * Along::AT_ONCE;
-      there[i] = at < end;
-      to[i] = keep(memory + (group * (Cfg::GROUP_CHUNKS * 16) + coming_slot * UNIT_BYTES + mine.row * ROW_BYTES +
-                             chunk_at(over<CHUNK_PIXELS>(at)) * 16 + (rest<CHUNK_PIXELS>(at) ^ flip) * PIXEL_BYTES));
-      x[i] = keep(
+      const bool there = at < end;
+      Shared to =
+          keep(memory + (group * (Cfg::GROUP_CHUNKS * 16) + coming_slot * UNIT_BYTES + mine.row * ROW_BYTES +
+                         chunk_at(over<CHUNK_PIXELS>(at)) * 16 + (rest<CHUNK_PIXELS>(at) ^ flip) * PIXEL_BYTES));
+      const unsigned char* x = keep(
           reinterpret_cast<const unsigned char*>(first + static_cast<I>(i * Along::AT_ONCE) * static_cast<I>(p.c)));
-    }
-    SL_UNROLL_BY(1)
-    for (int image = 0; image < (PI == 1 ? 1 : coming.images); ++image) {
-      SL_UNROLL
-      for (int r = 0; r < UNIT; r += Along::ROWS) {
-        if (r + Along::ROWS > UNIT && r + mine.row >= UNIT) break;
-        if (SKIP > 0 && r < SKIP && r < skip) continue;
-        const bool present = inside(h0 + r, static_cast<int>(p.h));
+      SL_UNROLL_BY(UNIT == 1 ? PI : 1)
+      for (int image = 0; image < PI; ++image) {
+        const bool here = there && (PI == 1 || image < coming.images);
         SL_UNROLL
-        for (int i = 0; i < Along::STEPS; ++i) {
-          if (there[i]) {
-            const unsigned char* from = x[i] + static_cast<long long>(row) * r;
-            copy_pixel(to[i] + r * ROW_BYTES, reinterpret_cast<const Bits<Cfg>*>(from), present, k);
+        for (int r = 0; r < UNIT; r += Along::ROWS) {
+          if (r + Along::ROWS > UNIT && r + mine.row >= UNIT) break;
+          if (SKIP > 0 && r < SKIP && r < skip) continue;
+          const unsigned char* from = x + static_cast<long long>(row) * r;
+          if (here) {
+            copy_pixel(to + r * ROW_BYTES, reinterpret_cast<const Bits<Cfg>*>(from),
+                       inside(h0 + r, static_cast<int>(p.h)), k);
           }
         }
-      }
-      SL_UNROLL
-      for (int i = 0; i < Along::STEPS; ++i) {
-        x[i] += static_cast<long long>(row) * p.h;
-        to[i] = to[i] + Cfg::IMAGE_CHUNKS * 16;
+        x += image_bytes;
+        to = to + Cfg::IMAGE_CHUNKS * 16;
       }
     }
   }

@@ -15,10 +15,14 @@ namespace {
 
 constexpr int smem_limit = 227 * 1024;  ///< what a block may opt in to on the largest device
 
+int store_of(const ConvProblem& p) { return dividing_power(p.k, max_vector(p)); }
+
 /// What follows from the problem and the knobs; the kernel's constants of the same names.
 struct Shape {
   int ch, cw, own, rows, row_groups, strips, images, slots, chunk, threads;
-  int lanes, out, pixels, units, first_units;
+  int out, pixels, units, first_units;
+  bool held;  ///< the input of a step comes through registers
+  int lanes;
   bool wide;
   Shape(const ConvProblem& p, const Config& c)
       : ch(c.get("ch")),
@@ -31,17 +35,21 @@ struct Shape {
         slots(c.get("slots")),
         chunk(c.get("chunk") < p.r ? c.get("chunk") : 0),
         threads(c.get("threads")),
-        lanes(power_of_two(ch / cw) ? std::min(ch / cw, cw == 8 ? 8 : 16) : ch / cw),
         out(16 / cw),
         pixels(8 / cw),
         units(static_cast<int>(ceil_div((out - 1) * p.stride_w + p.effective_s(), 2 * pixels))),
         first_units(units_of_step(p, rows, row_groups)),
+        held(p.p == 1 && p.r == 1 && p.stride_h == 1 && cw == 2 && ch % 32 == 0 && images == 1 &&
+             slots == first_units && store_of(p) == 8),
+        lanes(power_of_two(ch / cw) ? std::min(ch / cw, cw == 8 || held ? 8 : 16) : ch / cw),
         wide(p.residual) {}
   /// Units of rows that an item's first step reads.
   static int units_of_step(const ConvProblem& p, std::int64_t rows, std::int64_t row_groups) {
     return static_cast<int>(ceil_div((row_groups * rows - 1) * p.stride_h + p.effective_r(), rows * p.stride_h));
   }
   int groups() const { return ch / cw; }
+  /// Of a row, those that the products read.
+  int row_chunks(const ConvProblem& p) const { return static_cast<int>((strips - 1) * 2 * p.stride_w + 2 * units); }
   int stage_columns() const { return strips * out; }
   int stage_pixels() const { return images * row_groups * rows * stage_columns(); }
   int kernel_rows(const ConvProblem& p) const { return chunk > 0 ? chunk : static_cast<int>(p.r); }
@@ -79,7 +87,7 @@ int conflicts(int count, int words, const At& at) {
 /// The pitches whose reads by load_matrix and writes by the copies conflict least, small ones first.
 Layout16 layout_of(const ConvProblem& p, const Shape& s) {
   const int stride = static_cast<int>(p.stride_w);
-  const int need = (s.strips - 1) * 2 * stride + 2 * s.units;
+  const int need = s.row_chunks(p);
   Layout16 best;
   int least = -1;
   for (const int swizzle : {0, 2 * stride - 1}) {
@@ -102,12 +110,17 @@ Layout16 layout_of(const ConvProblem& p, const Shape& s) {
         }
         for (int group_pad = 0; group_pad < 8; ++group_pad) {
           const int group = s.images * image + group_pad;
-          const int writes = conflicts(32, s.cw / 2, [&](int lane) {
+          const int held_writes = conflicts(32, 4, [&](int lane) {
+            const int vector = lane % 2 + lane / 8 % (s.ch / 16) * 2;  // Item of the kernel
+            return 4 * (4 * vector * group + chunk_at(lane / 2 % 4 + lane / 8 / (s.ch / 16) * 4, swizzle));
+          });
+          const int copy_writes = conflicts(32, s.cw / 2, [&](int lane) {
             const int pixel = lane / s.lanes;
             const int flip = lane % s.lanes / 8 % 2 * (s.pixels / 2);
             return lane % s.lanes * group * 4 + chunk_at(pixel / s.pixels, swizzle) * 4 +
                    (pixel % s.pixels ^ flip) * (s.cw / 2);
           });
+          const int writes = s.held ? held_writes : copy_writes;
           const int cost = 40 * reads / tiles + 8 * writes + s.groups() * group / 256;
           if (least < 0 || cost < least) least = cost, best = {swizzle, row, unit, image, group};
         }
@@ -116,8 +129,6 @@ Layout16 layout_of(const ConvProblem& p, const Shape& s) {
   }
   return best;
 }
-
-int store_of(const ConvProblem& p) { return dividing_power(p.k, max_vector(p)); }
 
 /// Words between the stage's channel pairs: the threads that read STORE channels of neighbouring pixels meet no bank
 /// twice.
@@ -240,6 +251,8 @@ constexpr std::size_t slots_knob = 7;
 /// The shape of a block; what it leaves open follows from the problem.
 struct Choice {
   int ch, cw, own, rows, along, blocks, chunk = 64;
+  int images = 0;     ///< of a block; 0: as many as fill its products
+  bool ahead = true;  ///< the next step is loaded while one is computed
 };
 
 /// Blocks of a multiprocessor, by registers (`blocks` asks for them) and shared memory (228 KiB, 1 KiB a block lost).
@@ -283,7 +296,8 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
     const bool whole = std::int64_t{rows} * groups >= p.p;
     // A plane of one row (1-D) is too little for a step.
     const int planes = p.p == 1 ? std::max(4, free) : free / groups;
-    const int images = whole ? static_cast<int>(std::clamp<std::int64_t>(p.n, 1, std::max(1, planes))) : 1;
+    const int most = c.images > 0 ? c.images : std::max(1, planes);
+    const int images = whole ? static_cast<int>(std::clamp<std::int64_t>(p.n, 1, most)) : 1;
     const int first = Shape::units_of_step(p, rows, groups);
     Config config{{{"ch", c.ch},
                    {"cw", c.cw},
@@ -292,7 +306,7 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
                    {"groups", groups},
                    {"strips", across},
                    {"images", images},
-                   {"slots", first + groups},
+                   {"slots", c.ahead ? first + groups : first},
                    {"chunk", c.chunk},
                    {"threads", 32 * c.along * (c.ch / c.cw / c.own)},
                    {"blocks", c.blocks},
@@ -333,6 +347,16 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
     std::stable_sort(result.begin(), result.end(),
                      [&](const Config& a, const Config& b) { return computed(a) < computed(b); });
     return result;
+  }
+  if (p.p == 1 &&
+      p.r == 1) {  // a band of one row is small enough for several pairs a warp, and its input for registers
+    for (const Choice& c :
+         {Choice{.ch = 64, .cw = 2, .own = 4, .rows = 1, .along = 1, .blocks = 2, .images = 1, .ahead = false},
+          Choice{.ch = 32, .cw = 2, .own = 4, .rows = 1, .along = 1, .blocks = 4, .images = 1, .ahead = false},
+          Choice{.ch = 32, .cw = 2, .own = 2, .rows = 1, .along = 1, .blocks = 4, .images = 1, .ahead = false},
+          Choice{.ch = 32, .cw = 2, .own = 2, .rows = 1, .along = 1, .blocks = 3, .images = 1, .ahead = false}}) {
+      consider(c);
+    }
   }
   if (p.stride_w + reach <= 4) consider({16, 8, 1, 7, 4, 4});
   if (3 * p.stride_w + reach <= 8) {
@@ -375,6 +399,8 @@ KernelSpec kernel(const ConvProblem& p, const Config& config) {
       {"STAGE_PITCH", stage_pitch(p, s)},
       {"LOAD", 2 * store_of(p)},
       {"STORE", store_of(p)},
+      {"HELD", s.held ? 1 : 0},
+      {"CHUNKS", s.row_chunks(p)},
       {"CHUNK", s.chunk},
       {"FILTER_ROW", s.filter_row(p)},
       {"FILTER_COPY", s.filter_copy(p)},

@@ -2,6 +2,7 @@
 // double reference on a real GPU.
 #include <map>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "gpu_fixture.hpp"
@@ -51,13 +52,17 @@ TEST_P(ScheduleOnGpu, RandomProblems) {
   RecordProperty("cases", static_cast<int>(cases.size()));
 }
 
-// One configuration for each dtype and layout: little enough for compute-sanitizer (scripts/test-gpu).
+// One configuration for each dtype and layout, of planes and of single rows: little enough for compute-sanitizer
+// (scripts/test-gpu).
 TEST_P(ScheduleOnGpu, Sample) {
-  std::map<std::pair<DType, Layout>, ScheduleCase> first;
+  std::map<std::tuple<DType, Layout, bool>, ScheduleCase> first;
   std::size_t turn = 0;
   for (const NamedProblem& row : test_problems()) {
     const auto cases = cases_of(*GetParam(), spread_variants(row.problem, turn++), device->info(), 1);
-    for (const ScheduleCase& test : cases) first.try_emplace({test.problem.dtype, test.problem.layout}, test);
+    for (const ScheduleCase& test : cases) {
+      const ConvProblem& p = test.problem;
+      first.try_emplace({p.dtype, p.layout, p.p == 1}, test);
+    }
   }
   std::vector<ScheduleCase> cases;
   for (auto& [variant, test] : first) cases.push_back(std::move(test));
