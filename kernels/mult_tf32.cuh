@@ -209,7 +209,10 @@ struct MultTf32 {
       for (int i = 0; i < PLACES * 4; ++i) {
         const int x = i / 4, quad = 2 * m + i / 2 % 2, row = x / PART * 2 + i % 2;
         if (quad >= QUADS) continue;
+        // A line break would be another build than the one that passed the sanitizers.
+        // clang-format off
         const Shared from = base[Steps::pattern_of(quad)] + 4 * (offset_of(4 * quad) + row * SH * CPG * LINE + x % PART);
+        // clang-format on
         read(from, high[x][i % 4], low[x][i % 4]);
       }
       // Each sum takes turns with all others, so that no product waits for the one before it.

@@ -103,7 +103,7 @@ class Shipped(Report):
         self.assertEqual(sum(one["calls"] for one in rivals["by_commit"].values()), len(rows))
         self.assertEqual(self.chart(numbers, "speedup"), {"name": "speedup", "marks": len(rows), "failures": 0})
 
-        bench = {one["signature"]: one for name in ("first_use.json", "grid.json", "kernels.json", "kernels_more.json", "networks.json", "networks_copy.json", "networks_earlier.json", "networks_more.json")
+        bench = {one["signature"]: one for name in ("first_use.json", "grid.json", "kernels.json", "kernels_earlier.json", "kernels_more.json", "networks.json", "networks_earlier.json", "networks_more.json")
                  for one in json.loads((SHIPPED / name).read_text())["rows"]}.values()
         self.assertEqual(self.chart(numbers, "copy"), {"name": "copy", "marks": len(bench), "failures": 0})
         self.assertAlmostEqual(numbers["copy"]["bench"]["percent_of_copy"], 100 * geomean([one["copy_us"] / one["time_us"] for one in bench]), delta=0.05)
