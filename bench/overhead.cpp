@@ -39,8 +39,6 @@ struct Way {
   std::uint64_t calls = 0, failures = 0;
 };
 
-double milliseconds(Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
-
 double percentile(std::vector<double> values, double p) {
   if (values.empty()) return 0;
   const std::ptrdiff_t at = std::lround(p * static_cast<double>(values.size() - 1));
@@ -76,7 +74,7 @@ Status batch(Subject& subject, Way& way, int calls, bool record) {
   const auto counts = stop_counting();
   SL_TRY(subject.drain());
   if (!record) return {};
-  way.ns.push_back(1e6 * milliseconds(end - start) / calls);
+  way.ns.push_back(std::chrono::duration<double, std::nano>(end - start).count() / calls);
   way.calls += static_cast<std::uint64_t>(calls);
   way.failures += failures;
   add(way.counts, counts);

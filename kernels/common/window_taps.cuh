@@ -1,9 +1,8 @@
 // Along one axis, rows or columns: which tap joins an input of a window with an output.
 //
-//   tap_at(i, o, ...)        the tap with which output o of neighbouring outputs reads input i from the first one's
-//   first
-//                            tap; -1 where none does
-//   input_used(i, n, ...)    whether any of n neighbouring outputs reads input i
+//   tap_at(i, o, ...)      the tap with which output o of neighbouring outputs reads input i, counted from the first
+//                          tap of the first output; -1 where none does
+//   input_used(i, n, ...)  whether any of n neighbouring outputs reads input i
 #pragma once
 
 #include "common/platform.cuh"

@@ -110,17 +110,16 @@ Layout16 layout_of(const ConvProblem& p, const Shape& s) {
         }
         for (int group_pad = 0; group_pad < 8; ++group_pad) {
           const int group = s.images * image + group_pad;
-          const int held_writes = conflicts(32, 4, [&](int lane) {
-            const int vector = lane % 2 + lane / 8 % (s.ch / 16) * 2;  // Item of the kernel
-            return 4 * (4 * vector * group + chunk_at(lane / 2 % 4 + lane / 8 / (s.ch / 16) * 4, swizzle));
-          });
-          const int copy_writes = conflicts(32, s.cw / 2, [&](int lane) {
+          const int writes = conflicts(32, s.held ? 4 : s.cw / 2, [&](int lane) {
+            if (s.held) {  // Item of the kernel
+              const int vector = lane % 2 + lane / 8 % (s.ch / 16) * 2;
+              return 4 * (4 * vector * group + chunk_at(lane / 2 % 4 + lane / 8 / (s.ch / 16) * 4, swizzle));
+            }
             const int pixel = lane / s.lanes;
             const int flip = lane % s.lanes / 8 % 2 * (s.pixels / 2);
             return lane % s.lanes * group * 4 + chunk_at(pixel / s.pixels, swizzle) * 4 +
                    (pixel % s.pixels ^ flip) * (s.cw / 2);
           });
-          const int writes = s.held ? held_writes : copy_writes;
           const int cost = 40 * reads / tiles + 8 * writes + s.groups() * group / 256;
           if (least < 0 || cost < least) least = cost, best = {swizzle, row, unit, image, group};
         }
@@ -348,8 +347,8 @@ std::vector<Config> configs(const ConvProblem& p, const DeviceInfo& device) {
                      [&](const Config& a, const Config& b) { return computed(a) < computed(b); });
     return result;
   }
-  if (p.p == 1 &&
-      p.r == 1) {  // a band of one row is small enough for several pairs a warp, and its input for registers
+  // A band of one row is small enough for several pairs a warp, and its input for registers.
+  if (p.p == 1 && p.r == 1) {
     for (const Choice& c :
          {Choice{.ch = 64, .cw = 2, .own = 4, .rows = 1, .along = 1, .blocks = 2, .images = 1, .ahead = false},
           Choice{.ch = 32, .cw = 2, .own = 4, .rows = 1, .along = 1, .blocks = 4, .images = 1, .ahead = false},
